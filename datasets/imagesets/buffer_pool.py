@@ -4,6 +4,7 @@ A batch of 64 images of 224 pixels is larger than what the C library keeps when 
 zeroed by the kernel first, which takes as long as normalizing does.
 """
 
+import contextlib
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -27,19 +28,13 @@ class BufferPool:
     def take(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """A tensor on the CPU with undefined contents."""
         num_bytes = prod(shape) * dtype.itemsize
-        memory = self._find(num_bytes)
+        memory = np.empty(0, np.uint8)
+        while memory.size != num_bytes and num_bytes >= _MIN_POOLED_BYTES and self._free:
+            with contextlib.suppress(IndexError):  # another thread took it
+                memory = self._free.pop()  # of another size it is given up
+        if memory.size != num_bytes:
+            memory = np.empty(num_bytes, np.uint8)  # NumPy asks for huge pages
         lent = memory[:]  # an array of its own: the tensor holds it, and all that shares the tensor's memory does
         if num_bytes >= _MIN_POOLED_BYTES:
             weakref.finalize(lent, self._free.append, memory).atexit = False
         return torch.from_numpy(lent).view(dtype).view(*shape)
-
-    def _find(self, num_bytes: int) -> NDArray[np.uint8]:
-        """Free memory of exactly this size, or else new one; of another size it is given up."""
-        while num_bytes >= _MIN_POOLED_BYTES:
-            try:
-                memory = self._free.pop()
-            except IndexError:
-                break
-            if memory.size == num_bytes:
-                return memory
-        return np.empty(num_bytes, np.uint8)  # NumPy asks for huge pages

@@ -42,25 +42,17 @@ class Archive:
 @dataclass(frozen=True, config=_CHECKED)
 class MatFiles:
     """Original ``.mat`` files, one a split: ``X`` of shape (32, 32, 3, N), ``y`` of 1..10, where 10 is the digit 0.
-
-    ``url`` is the folder that they are in; ``train_md5`` and ``test_md5`` map a file's name to its MD5.
-    """
+    ``url`` is the folder that they are in; ``train_md5`` and ``test_md5`` map a file's name to its MD5."""
 
     url: str
     train_md5: Mapping[str, str]
     test_md5: Mapping[str, str]
 
-    @property
-    def file_names(self) -> tuple[str, ...]:
-        return (*self.train_md5, *self.test_md5)
-
 
 @dataclass(frozen=True, config=_CHECKED)
 class ParquetFiles:
-    """Hugging Face's parquet files in the folder ``url``: a column ``img`` of PNGs, and one of labels.
-
-    ``sha256`` maps a split to its file's digest; None where the digests of the set's arrays decide.
-    """
+    """Hugging Face's parquet files in the folder ``url``: a column ``img`` of PNGs, and one of labels. ``sha256`` maps
+    a split to its file's digest; None where the digests of the set's arrays decide."""
 
     url: str
     label: str
@@ -71,13 +63,9 @@ class ParquetFiles:
 class ImageSetInfo:
     """The facts of one image set.
 
-    ``mean`` and ``std`` are per RGB channel over the train images scaled to [0, 1]. ``sha256`` maps each stored
-    array to the digest of its bytes as uint8, in C order; None where no copy was at hand to compute it from.
-    ``classes_sha256`` are digests of the names of the classes, a line each, where they are too many to write here:
-    WordNet ids, or the words that Hugging Face's hub has for them.
-    ``packaged`` sets are shipped inside this package. ``npm_package`` is ``name@version``. ``subset_of`` names the set
-    whose first classes, by sorted name, are this one. ``class_names`` are in the order of the labels; empty where the
-    set's own folders give them.
+    ``sha256`` maps each stored array to the digest of its bytes as uint8, in C order; None where no copy was at hand to
+    compute it from. ``classes_sha256`` are digests of the names of the classes, a line each, where they are too many to
+    write here: WordNet ids, or the words that Hugging Face's hub has for them.
     """
 
     name: str
@@ -86,16 +74,16 @@ class ImageSetInfo:
     image_size: int
     num_train: int
     num_test: int
-    mean: RGB
+    mean: RGB  # as ``std``, over the train images scaled to [0, 1]
     std: RGB
     archive: Archive | None = None
-    npm_package: str | None = None
+    npm_package: str | None = None  # name@version
     sha256: Mapping[str, str] | None = None
-    packaged: bool = False
+    packaged: bool = False  # shipped inside this package
     mat_files: MatFiles | None = None
     parquet: ParquetFiles | None = None
-    subset_of: str | None = None
-    class_names: tuple[str, ...] = ()
+    subset_of: str | None = None  # the set whose first classes, by sorted name, are this one
+    class_names: tuple[str, ...] = ()  # in the order of the labels; empty where the set's own folders give them
     classes_sha256: tuple[str, ...] = ()
 
     @property
@@ -103,12 +91,8 @@ class ImageSetInfo:
         return self.archive is not None or self.mat_files is not None
 
 
-def _read_catalog() -> dict[str, ImageSetInfo]:
-    text = Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8")
-    return {name: ImageSetInfo(name=name, **facts) for name, facts in tomllib.loads(text).items()}
-
-
-CATALOG = _read_catalog()
+_FACTS = tomllib.loads(Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8"))
+CATALOG = {name: ImageSetInfo(name=name, **facts) for name, facts in _FACTS.items()}
 
 NORMALIZATIONS: dict[Normalization, tuple[RGB, RGB]] = {
     "imagenet": (CATALOG["imagenet"].mean, CATALOG["imagenet"].std),
@@ -128,11 +112,8 @@ def statistics(info: ImageSetInfo, normalization: Normalization) -> tuple[RGB, R
 
 
 def get_info(name: str) -> ImageSetInfo:
-    """The catalog's entry for ``name``, or that of an installed plug-in.
-
-    Raises:
-        SpecError: if there is none; the message has the nearest valid name.
-    """
+    """The catalog's entry for ``name``, or that of an installed plug-in. SpecError if there is none; the message has
+    the nearest valid name."""
     if name in CATALOG:
         return CATALOG[name]
     check_name("dataset", name, [*CATALOG, *list_plugins("image_sets")])

@@ -36,10 +36,7 @@ from PIL import __version__ as PILLOW_VERSION
 Pixels = NDArray[np.uint8]
 Box = tuple[int, int, int, int]  # top, left, height, width
 Interpolation = Literal["bilinear", "bicubic"]
-_RESIZE = {
-    "bilinear": torch.ops.aten._upsample_bilinear2d_aa.out,
-    "bicubic": torch.ops.aten._upsample_bicubic2d_aa.out,
-}
+_RESIZE = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa.out, "bicubic": torch.ops.aten._upsample_bicubic2d_aa.out}
 
 MAX_PIXELS = 178_956_970  # where Pillow, too, refuses a decompression bomb
 _MAX_KEPT_BYTES = 1 << 24  # a larger buffer is not kept for the next image
@@ -126,11 +123,8 @@ def is_decoded(data: bytes | Pixels) -> TypeGuard[Pixels]:
 
 
 def read_size(data: bytes | Pixels) -> tuple[int, int]:
-    """Height and width in pixels: of an image's pixels, or from the header of a JPEG or PNG.
-
-    Raises:
-        ValueError: if the data are none of these, are cut off in the header, or promise more than MAX_PIXELS.
-    """
+    """Height and width in pixels: of an image's pixels, or from the header of a JPEG or PNG. ValueError if the data are
+    none of these, are cut off in the header, or promise more than MAX_PIXELS."""
     if is_decoded(data):
         return data.shape[0], data.shape[1]
     header = _read_header(np.frombuffer(data, np.uint8).data)
@@ -141,9 +135,7 @@ def decode(data: bytes | Pixels) -> Pixels:
     """The whole image, (H, W, 3) RGB; grey, palette, CMYK and transparent ones as Pillow converts them.
 
     Pixels stay as they are. A camera's note on how it was held (EXIF orientation) is ignored, as torchvision does.
-
-    Raises:
-        ValueError: if the data are cut off or, as far as the decoder sees it, damaged; with its reason.
+    ValueError if the data are cut off or, as far as the decoder sees it, damaged; with its reason.
     """
     return data if is_decoded(data) else _decode_box(data, (0, 0, *read_size(data))).copy()
 
@@ -151,7 +143,8 @@ def decode(data: bytes | Pixels) -> Pixels:
 def decode_window(
     data: bytes | Pixels, box: Box, size: int, out: Pixels, interpolation: Interpolation = "bicubic"
 ) -> None:
-    """Decode the window ``box`` of an image and resize it, antialiased.
+    """Decode the window ``box`` of an image and resize it, antialiased. ValueError as ``decode``, or if the box reaches
+    outside. Damage below the window goes unseen, unless the file's end is missing.
 
     Args:
         data: a JPEG or PNG: bytes, or a contiguous array such as a slice of a mapped file; or an image's pixels.
@@ -159,10 +152,6 @@ def decode_window(
         size: S, the side of the result.
         out: (S, S, 3) uint8, filled here; a batch (B, S, S, 3) of them is torch's channels_last.
         interpolation: the filter that resizes.
-
-    Raises:
-        ValueError: as ``decode``, or if the box reaches outside. Damage below the window goes unseen, unless the
-            file's end is missing.
     """
     assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
     _resize(_decode_box(data, box), out, interpolation)
@@ -172,10 +161,8 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
     """Decode for evaluation: the shorter side resized to ``resize``, then the central window, as torchvision does.
 
     Args:
-        data: a JPEG or PNG, or an image's pixels.
-        resize: the shorter side after resizing; the longer one is rounded down.
-        size: S, the side of the window, at most ``resize``.
-        out: (S, S, 3) uint8, filled here.
+        data, out: a JPEG or PNG, or an image's pixels; and what is filled, (S, S, 3) uint8.
+        resize, size: the shorter side after resizing, the longer being rounded down; and S, which is at most that.
     """
     assert size <= resize, f"a window of {size} in an image of {resize}"
     pixels = _decode_box(data, (0, 0, *read_size(data)))
@@ -354,11 +341,8 @@ def _decode_pillow(source: Pixels, box: Box) -> Pixels:
 
 def to_rgb(image: Image.Image) -> Pixels:
     """An opened image's pixels, (H, W, 3), as Pillow converts them; but grey of 16 bits, where Pillow turns all above
-    255 to white, keeps its high byte, as colours of 16 bits do.
-
-    Raises:
-        ValueError: if they are numbers whose range is not known.
-    """
+    255 to white, keeps its high byte, as colours of 16 bits do. ValueError if they are numbers whose range is not
+    known."""
     if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):
         raise ValueError(f"its pixels are numbers of unknown range (mode {image.mode}), expected 8 or 16 bits of each")
     if image.mode.startswith("I"):

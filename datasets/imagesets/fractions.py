@@ -15,16 +15,12 @@ def fraction_indices(
 ) -> NDArray[np.int64]:
     """Indices of the first floor(n * fraction) samples of each class, ascending.
 
-    Smaller fractions lie within larger ones.
+    Smaller fractions lie within larger ones. DataError if a class would keep no sample.
 
     Args:
-        labels: (N,), of the training samples.
-        fraction: the share of each class that is kept.
+        labels, fraction: (N,) of the training samples, and the share of each class that is kept.
         num_classes: the number of classes, none of which may be empty.
         seed: the seed of a random order of each class; None is the data set's own order.
-
-    Raises:
-        DataError: if a class would keep no sample.
     """
     classes = np.asarray(labels)
     order = np.arange(len(classes)) if seed is None else random_order(seed, Purpose.SHARE, len(classes))
@@ -45,14 +41,8 @@ def fraction_indices(
 
 
 def hold_out(labels: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split training samples for a search: those to train on, and the last tenth of each class, to choose by.
-
-    Args:
-        labels: the training samples' labels (N,).
-
-    Returns:
-        Indices of both, ascending.
-    """
+    """Split training samples for a search, by their labels (N,): indices of those to train on, and of the last tenth of
+    each class, to choose by; both ascending."""
     by_class = [np.flatnonzero(np.asarray(labels) == label) for label in range(num_classes)]
     held_out = [members[len(members) - math.ceil(len(members) / 10) :] for members in by_class]
     left = [members[: len(members) - len(last)] for members, last in zip(by_class, held_out, strict=True)]
@@ -62,10 +52,7 @@ def hold_out(labels: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], ND
 def spread_over_classes(labels: ArrayLike, count: int) -> NDArray[np.int64]:
     """Choose samples of as many classes as may be, however a set is sorted: the first of each class in the order of
     labels, then the second of each, and so on. Of more classes than samples, those at equal distances have one each.
-
-    Returns:
-        Indices of ``count`` samples; all of them where ``count`` is larger.
-    """
+    Given are indices of ``count`` samples, or of all of them if there are fewer."""
     classes = np.asarray(labels)
     by_class = np.argsort(classes, kind="stable")
     turn = np.arange(len(classes)) - np.searchsorted(classes[by_class], classes[by_class])

@@ -8,8 +8,7 @@ The training stream is one endless sequence, epoch after epoch, cut into batches
 every R-th of them, starting at r. Which sample a position holds, and how it is augmented, are functions of
 (seed, epoch, sample, repeat): no format, worker, rank or restart has a say in it.
 
-On the CPU both parts are done by threads ahead. For a device these threads load alone; how a batch then gets there is
-in ``prefetch``, what is random about it in ``augment.pipeline.Draws``.
+On the CPU both parts are done by threads ahead; how a batch gets to a device is in ``prefetch``.
 
 Shape legend: B batch, S image size.
 """
@@ -46,7 +45,6 @@ from suite.spec.resources import Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
 _NOT_COUNTED = -1  # the label of what only fills a test batch
-_Read = Callable[[int, NDArray[np.int64], Interpolation, Pixels], None]  # (stored index, box, filter, where to)
 
 
 class Batch(NamedTuple):
@@ -64,10 +62,6 @@ class _Chosen(NamedTuple):
     flipped: NDArray[np.bool_]  # (B,)
     positions: NDArray[np.int64]  # (B,), in the batch of all ranks
 
-    def part(self, first: int, last: int) -> _Chosen:
-        samples = Samples(*(field[first:last] for field in self.samples))
-        return _Chosen(samples, self.corners[first:last], self.flipped[first:last], self.positions[first:last])
-
 
 class _Loaded(NamedTuple):
     """A batch as it travels to the device: images (B, S, S, 3) uint8, as read; for training also what was drawn."""
@@ -78,15 +72,8 @@ class _Loaded(NamedTuple):
 
 
 class ImageLoader:
-    """An experiment's training and test images.
-
-    Attributes:
-        corrupt: (split, sample) of every image that could not be decoded, where they are skipped.
-
-    Raises:
-        SpecError: an unknown data set, or a crop that the image size does not allow.
-        DataError: if the data are missing or broken, or the fraction leaves a class empty.
-    """
+    """An experiment's training and test images. SpecError for an unknown data set or a crop that the image size does
+    not allow; DataError if the data are missing or broken, or the fraction leaves a class empty."""
 
     def __init__(self, experiment: Experiment, resources: Resources | None = None) -> None:
         resources = resources or Resources()
@@ -114,7 +101,7 @@ class ImageLoader:
         self._order = lru_cache(maxsize=2)(lambda epoch: random_order(self._seed, Purpose.ORDER, self.num_train, epoch))
         self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
-        self.corrupt: set[tuple[str, int]] = set()
+        self.corrupt: set[tuple[str, int]] = set()  # (split, sample) of images that were skipped
         self._num_workers = resources.num_workers or resources.threads_per_rank
         self._workers = start_threads(self._num_workers, "decode")
         self._buffers = BufferPool()
@@ -139,11 +126,8 @@ class ImageLoader:
     # -- training
 
     def samples(self, step: int, rank: int = 0, num_ranks: int = 1) -> Samples:
-        """This rank's share of a step, as (epoch, index among the kept images, repeat).
-
-        With repeated augmentation an epoch is as long as without: the first images of its order, each several times
-        in a row, with augmentations of their own.
-        """
+        """This rank's share of a step, as (epoch, index among the kept images, repeat). With repeated augmentation an
+        epoch has the first images of its order alone, each several times in a row."""
         return self._choose(step, rank, num_ranks).samples
 
     def train_batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> Batch:
@@ -157,8 +141,7 @@ class ImageLoader:
 
         Args:
             first, last: the steps, from the first to the one before the last.
-            rank, num_ranks: the share.
-            device: the device that batches are finished on; None is the CPU.
+            rank, num_ranks, device: the share, and where batches are finished; None is the CPU.
         """
         return stream_batches(
             lambda step: self._load(step, rank, num_ranks), self._augmented, range(first, last), device
@@ -170,15 +153,22 @@ class ImageLoader:
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
         chosen = self._choose(step, rank, num_ranks)
-        pixels, index = self._cut_whole(chosen) if self._cuts_whole else self._cut_windows(chosen.samples)
+        index = chosen.samples.index
+        pixels = self._train.gather(self._kept[index]) if self._cuts_whole else None
+        if pixels is None:
+            pixels, index = self._read_train(chosen.samples)
+        if self.recipe.crop == "pad" and self.recipe.crop_padding:
+            pixels = _cut_padded(pixels, chosen.corners, self.recipe.crop_padding)
         labels = torch.from_numpy(self._train.labels[self._kept[index]])
         draws = self._augment.draw(chosen.samples, step, self._size, chosen.flipped, chosen.positions)
         return _Loaded(torch.from_numpy(pixels), labels, draws)
 
     def _choose(self, step: int, rank: int, num_ranks: int) -> _Chosen:
-        block, place = divmod(step, _STEPS_DRAWN_AT_ONCE)
+        number, place = divmod(step, _STEPS_DRAWN_AT_ONCE)
         share = len(range(rank, self.recipe.batch_size, num_ranks))
-        return self._chosen_of_block(block, rank, num_ranks).part(place * share, (place + 1) * share)
+        part, block = slice(place * share, (place + 1) * share), self._chosen_of_block(number, rank, num_ranks)
+        samples = Samples(*(field[part] for field in block.samples))
+        return _Chosen(samples, block.corners[part], block.flipped[part], block.positions[part])
 
     def _choose_block(self, block: int, rank: int, num_ranks: int) -> _Chosen:
         """Samples and draws of several steps, one after the other."""
@@ -194,38 +184,21 @@ class ImageLoader:
         flipped = flips(self._seed, samples, recipe.flip_probability)
         return _Chosen(samples, corners, flipped, position % recipe.batch_size)
 
-    def _cut_whole(self, chosen: _Chosen) -> tuple[Pixels, NDArray[np.int64]]:
-        """Images of the right size, or a window of each after zero padding: (B, S, S, 3), and their indices."""
-        samples = chosen.samples
-        pixels, index = self._train.gather(self._kept[samples.index]), samples.index
-        if pixels is None:
-            pixels, index = self._read_train(
-                samples, lambda stored, box, _, out: np.copyto(out, self._train.whole(stored))
-            )
-        padding = self.recipe.crop_padding if self.recipe.crop == "pad" else 0
-        if padding:
-            side = self._size + 2 * padding
-            padded = np.zeros((len(pixels), side, side, 3), np.uint8)  # faster than numpy's pad
-            padded[:, padding:-padding, padding:-padding] = pixels
-            pixels = _cut_rows(padded, chosen.corners, self._size)
-        return pixels, index
-
-    def _cut_windows(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
-        """A random resized crop of each image, or all of it, resized: (B, S, S, 3), and their indices."""
-
-        def read(stored: int, box: NDArray[np.int64], interpolation: Interpolation, out: Pixels) -> None:
-            self._train.window(stored, box, self._size, out, interpolation)
-
-        return self._read_train(samples, read)
-
-    def _read_train(self, samples: Samples, read: _Read) -> tuple[Pixels, NDArray[np.int64]]:
-        """Read each sample; in a corrupt one's place, where they are skipped, the next that is not."""
+    def _read_train(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
+        """Read each sample, or a window of it, resized: (B, S, S, 3), and their indices. In the place of a corrupt one,
+        where they are skipped, comes the next that is not."""
         index, boxes, filters = samples.index.copy(), self._boxes(samples), self._filters(samples)
 
         def read_or_skip(place: int, out: Pixels) -> None:
+            def read() -> None:
+                if self._cuts_whole:
+                    np.copyto(out, self._train.whole(stored))
+                else:
+                    self._train.window(stored, boxes[place], self._size, out, filters[place])
+
             for _ in range(self.num_train):
                 stored = int(self._kept[index[place]])
-                if self._try("train", stored, lambda: read(stored, boxes[place], filters[place], out)):  # noqa: B023  called here only
+                if self._try("train", stored, read):
                     return
                 index[place] = (index[place] + 1) % self.num_train
                 one = Samples(*(part[place : place + 1] for part in (samples.epoch, index, samples.repeat)))
@@ -259,8 +232,7 @@ class ImageLoader:
 
         Args:
             batch_size: the batch size of one rank.
-            rank, num_ranks: the share.
-            device: the device that batches are finished on; None is the CPU.
+            rank, num_ranks, device: the share, and where batches are finished; None is the CPU.
         """
         starts = range(rank * batch_size, self.num_test + rank * batch_size, num_ranks * batch_size)
         chosen = (self._tested[start : start + batch_size] for start in starts)
@@ -271,13 +243,8 @@ class ImageLoader:
         return self._normalized(self._load_chosen(self._tested[start : start + batch_size]))
 
     def spread_batch(self, count: int) -> Batch:
-        """Test images of all classes, to look at what a network does: the first of each class, then the second, and so
-        on, as far as there are; of more classes, of some at equal distances. One that cannot be decoded gives its place
-        to the next of its class.
-
-        Raises:
-            DataError: no test image can be decoded.
-        """
+        """Test images of all classes, as ``spread_over_classes`` chooses them, to look at what a network does. One that
+        cannot be decoded gives its place to the next of its class; DataError where none can."""
         return self._normalized(self._load_spread(count))
 
     def spread_pixels(self, count: int) -> Tensor:
@@ -286,7 +253,6 @@ class ImageLoader:
         return self._shuffle(images).permute(0, 2, 3, 1).contiguous()
 
     def _load_spread(self, count: int) -> _Loaded:
-        """``spread_batch`` as it is read."""
         left = self._tested
         while len(left):
             chosen = left[spread_over_classes(self._test.labels[left], count)]
@@ -304,23 +270,21 @@ class ImageLoader:
         """These stored test images as they are read; of none, one that does not count."""
         labels = self._test.labels[chosen] if len(chosen) else np.array([_NOT_COUNTED])
         pixels = self._test.gather(chosen) if self._tests_whole and len(chosen) else None
+
+        def read_or_blank(place: int, out: Pixels) -> None:
+            def read() -> None:
+                if self._tests_whole:
+                    np.copyto(out, self._test.whole(int(chosen[place])))
+                else:
+                    resize = floor(self._size / self.recipe.test_crop)
+                    self._test.centered(int(chosen[place]), resize, self._size, out)
+
+            if not len(chosen) or not self._try("test", int(chosen[place]), read):
+                out[:], labels[place] = 0, _NOT_COUNTED
+
         if pixels is None:
-            pixels = self._in_parallel(len(labels), lambda place, out: self._read_test(chosen, labels, place, out))
+            pixels = self._in_parallel(len(labels), read_or_blank)
         return _Loaded(torch.from_numpy(pixels), torch.from_numpy(labels))
-
-    def _read_test(self, chosen: NDArray[np.int64], labels: NDArray[np.int64], place: int, out: Pixels) -> None:
-        def read() -> None:
-            if self._tests_whole:
-                np.copyto(out, self._test.whole(stored))
-            else:
-                self._test.centered(stored, floor(self._size / self.recipe.test_crop), self._size, out)
-
-        if len(chosen):
-            stored = int(chosen[place])
-            if self._try("test", stored, read):
-                return
-        out[:] = 0
-        labels[place] = _NOT_COUNTED
 
     # -- reading
 
@@ -353,11 +317,14 @@ def _channels_first(images: Tensor) -> Tensor:
     return images.permute(0, 3, 1, 2)
 
 
-def _cut_rows(padded_BPP3: Pixels, corners_B2: NDArray[np.int64], size: int) -> Pixels:
-    """A window of each image, copied a row of pixels at a time: (B, size, size, 3)."""
-    batch, padded, _, channels = padded_BPP3.shape
+def _cut_padded(pixels: Pixels, corners_B2: NDArray[np.int64], padding: int) -> Pixels:
+    """A window of each image (B, S, S, 3), padded by zeros; copied a row of pixels at a time."""
+    batch, size, _, channels = pixels.shape
+    side = size + 2 * padding
+    padded = np.zeros((batch, side, side, channels), np.uint8)  # faster than numpy's pad
+    padded[:, padding:-padding, padding:-padding] = pixels
     row = np.dtype((np.void, size * channels))
-    first_BS = (np.arange(batch)[:, None] * padded + corners_B2[:, :1] + np.arange(size)) * padded + corners_B2[:, 1:]
-    rows = as_strided(padded_BPP3.reshape(-1)[: row.itemsize].view(row), (batch * padded**2 - size + 1,), (channels,))
-    windows: Pixels = rows[first_BS].view(np.uint8).reshape(batch, size, size, channels)
+    first_BS = (np.arange(batch)[:, None] * side + corners_B2[:, :1] + np.arange(size)) * side + corners_B2[:, 1:]
+    rows = as_strided(padded.reshape(-1)[: row.itemsize].view(row), (batch * side**2 - size + 1,), (channels,))
+    windows: Pixels = rows[first_BS].view(np.uint8).reshape(pixels.shape)
     return windows

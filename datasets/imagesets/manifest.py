@@ -34,6 +34,7 @@ SPLITS: tuple[Split, Split] = ("train", "test")
 
 MANIFEST = "manifest.json"
 INDEX = "index.safetensors"
+_MAX_FAULTS = 20
 _SPLIT_WORD = re.compile(r"(?<![a-z])(train|val|test)(?:ing|id|idation)?(?![a-z])", re.IGNORECASE)
 
 
@@ -82,10 +83,12 @@ class Manifest(Frozen):
             return path_of(self.root)
         return folder if self.root is None else Path(os.path.normpath(folder.resolve() / self.root))
 
-    def found_files(self, folder: Path) -> list[tuple[Path, StoredFile]]:
-        """The containers, with what they have to be."""
+    def all_files(self, folder: Path) -> list[tuple[Path, StoredFile]]:
+        """The files that have to be there, containers among them, with what they have to be."""
+        own = [(folder / name, file) for name, file in self.files.items()]
+        own = [pair for pair in own if self.shards_url is None or pair[0].name == INDEX or pair[0].exists()]
         files = {name: file for of_split in self.containers.values() for name, file in of_split.items()}
-        return [(self.base(folder) / name, file) for name, file in files.items()]
+        return own + [(self.base(folder) / name, file) for name, file in files.items()]
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -98,19 +101,12 @@ class Manifest(Frozen):
 
 @dataclass
 class Index:
-    """One split's samples, in order.
+    """One split's samples, in order. ``places`` are numbers by which a format finds a sample, such as shard, offset and
+    length: (N,) each. In format "folder" they are what a file has to be: num_bytes and crc32."""
 
-    Attributes:
-        labels: (N,) int64 classes.
-        sizes: (N, 2) int32 height and width of the original image, before any resize of the stored one.
-        names: file names, N of them, for messages and, in format "folder", to find them.
-        places: numbers by which a format finds a sample, such as shard, offset and length: (N,) each. In format
-            "folder" they are what a file has to be: num_bytes and crc32.
-    """
-
-    labels: NDArray[np.int64]
-    sizes: NDArray[np.int32]
-    names_blob: NDArray[np.uint8]  # UTF-8, one name a line: a million Python strings would take long to load
+    labels: NDArray[np.int64]  # (N,)
+    sizes: NDArray[np.int32]  # (N, 2) height and width of the original image, before any resize of the stored one
+    names_blob: NDArray[np.uint8]  # of files, UTF-8, one a line: a million Python strings would take long to load
     places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @staticmethod
@@ -132,11 +128,8 @@ class Index:
 
 
 def split_word(name: str, whole: bool = False) -> str | None:
-    """Find the split that a file's name says: "train", "val" or "test"; None where it says none, or two of them.
-
-    Args:
-        whole: no other word may be there.
-    """
+    """Find the split that a file's name says: "train", "val" or "test"; None where it says none, or two of them, or if
+    it is not the ``whole`` name."""
     words = {word.lower() for word in _SPLIT_WORD.findall(name)}
     return words.pop() if len(words) == 1 and (not whole or _SPLIT_WORD.fullmatch(name)) else None
 
@@ -160,11 +153,7 @@ def write_index(folder: Path, splits: Mapping[Split, Index]) -> None:
 
 
 def read_index(folder: Path, split: Split) -> Index:
-    """One split's index.
-
-    Raises:
-        DataError: if it cannot be read or its arrays differ in length.
-    """
+    """One split's index. DataError if it cannot be read or its arrays differ in length."""
     path = folder / INDEX
     try:
         arrays = safetensors.numpy.load(read_file(path))
@@ -200,14 +189,26 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a prepared set, whose files have been held against it by size; the index by its checksum.
+    """The manifest of a prepared set, whose files on this machine have been held against it by size; the index by its
+    checksum. DataError for a missing or broken manifest, or naming the files that it does not describe."""
+    manifest = load_manifest(folder)
+    faults = []
+    for path, expected in manifest.all_files(folder):
+        if isinstance(path, Path):  # and not behind an address
+            try:
+                check_size(path, expected)
+            except DataError as error:
+                faults.append(error)
+    raise_all(faults)
+    check_bytes(folder / INDEX, manifest.files[INDEX])
+    return manifest
 
-    Raises:
-        DataError: no manifest, a broken one, or files that it does not describe.
-    """
+
+def load_manifest(folder: Path) -> Manifest:
+    """The manifest of a prepared set, whose files may have changed; DataError for a missing or broken one."""
     path = folder / MANIFEST
     try:
-        manifest = read_model(Manifest, read_file(path))
+        return read_model(Manifest, read_file(path))
     except FileNotFoundError as error:
         if folder.is_symlink() and not folder.exists():
             link = f"{folder} is a link to {folder.readlink()}, which is not there"
@@ -221,29 +222,28 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
     except (OSError, ValueError) as error:
         raise stale(f"{path} cannot be read ({describe(error)})") from error
-    for name, expected in manifest.files.items():
-        _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
-    for found, expected in manifest.found_files(folder) if isinstance(manifest.base(folder), Path) else ():
-        _check_size(found, expected, may_be_elsewhere=False)
-    check_bytes(folder / INDEX, manifest.files[INDEX])
-    return manifest
 
 
-def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> None:
+def raise_all(faults: list[DataError], *told: str) -> None:
+    """Raise one error that names the first of these, a line each, if there are any."""
+    if faults:
+        raise DataError("\n".join([*map(str, faults[:_MAX_FAULTS]), *told]))
+
+
+def check_size(path: Path, expected: StoredFile) -> None:
+    """Raise DataError if a file is not there, or has another size than the manifest says."""
     try:
         found = path.stat().st_size
     except FileNotFoundError as error:
-        if may_be_elsewhere:
-            return
         raise DataError(f"{path} is missing, though the manifest beside it lists it. Prepare it again.") from error
     if found != expected.num_bytes:
         raise _changed(path, f"{found:,} bytes", f"{expected.num_bytes:,}: it was cut short or changed")
 
 
 def check_bytes(path: Path, expected: StoredFile) -> None:
-    """Read a whole file; raise DataError if its checksum is not the manifest's."""
-    found = describe_file(path)
-    if found != expected:
+    """Read a whole file; raise DataError if its size or its checksum is not the manifest's."""
+    check_size(path, expected)
+    if (found := describe_file(path)) != expected:
         raise _changed(path, f"SHA-256 {found.sha256}", f"{expected.sha256}: it changed after it was made")
 
 

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from suite.base.errors import RunError
 
 _BATCHES_AHEAD = 2
+_WITHOUT_STREAMS = ("cpu", "meta")
 _ALIGNMENT = 64  # bytes: of any type of number, and of vectorized loads
 
 Item = TypeVar("Item")
@@ -31,11 +32,8 @@ Finished = TypeVar("Finished", bound=tuple[Tensor, ...])
 
 
 def start_threads(number: int, name: str) -> ThreadPoolExecutor:
-    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another.
-
-    Raises:
-        RunError: if one of them cannot start, for want of memory or by a limit on processes.
-    """
+    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another. RunError
+    if one of them cannot start, for want of memory or by a limit on processes."""
     others = torch.get_num_threads()
     started = threading.Barrier(number + 1)
 
@@ -140,24 +138,24 @@ def stream_batches(
     """
     if device is None or device.type == "cpu":
         return prepare_ahead(lambda item: finish(load(item)), items)
-    packed = prepare_ahead(lambda item: Packed(load(item), pinned=device.type == "cuda"), items)
-    return _feed(packed, lambda loaded: _send(loaded, finish, device), device)
+    is_gpu = device.type not in _WITHOUT_STREAMS
+    packed = prepare_ahead(lambda item: Packed(load(item), pinned=is_gpu), items)
+    send = partial(_send, finish=finish, device=device)
+    return _feed(packed, send, device) if is_gpu else map(send, packed)
 
 
 def _feed(
     prepared: Iterator[Prepared], send: Callable[[Prepared], Finished], device: torch.device
 ) -> Iterator[Finished]:
     """Yield what ``send`` copies to a GPU and does there, one item ahead of the model, on a stream beside its own."""
-    if device.type != "cuda":
-        yield from map(send, prepared)
-        return
-    side, main = side_stream(device), torch.cuda.current_stream(device)
+    gpus = torch.get_device_module(device)
+    side, main = side_stream(device), gpus.current_stream(device)
     following: Finished | None = None
     for item in prepared:
         current = following
         if current is not None:
             _hand_over(current, side, main)
-        with torch.cuda.stream(side):
+        with gpus.stream(side):
             following = send(item)
         if current is not None:
             yield current
@@ -167,15 +165,14 @@ def _feed(
 
 
 @lru_cache
-def side_stream(device: torch.device) -> torch.cuda.Stream:
-    """The stream on which a device's batches are finished, the same for the whole process.
+def side_stream(device: torch.device) -> torch.Stream:
+    """The stream on which a device's batches are finished, the same for the whole process. PyTorch keeps freed memory
+    for the stream that it was taken for: a new stream per evaluation would take it anew."""
+    stream: torch.Stream = torch.get_device_module(device).Stream(device)
+    return stream
 
-    PyTorch keeps freed memory for the stream that it was taken for: a new stream per evaluation would take it anew.
-    """
-    return torch.cuda.Stream(device)
 
-
-def _hand_over(tensors: tuple[Tensor, ...], side: torch.cuda.Stream, main: torch.cuda.Stream) -> None:
+def _hand_over(tensors: tuple[Tensor, ...], side: torch.Stream, main: torch.Stream) -> None:
     """Let the model's stream wait for the tensors, and their memory be kept until it is done with them."""
     main.wait_stream(side)
     for tensor in tensors:

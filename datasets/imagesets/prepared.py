@@ -19,10 +19,7 @@ from suite.spec.resources import StorageFormat
 
 def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFormat | None = None) -> ImageSetInfo:
     """The facts of an image set: the catalog's, or of a set of the user's own, its manifest's in any format for None.
-
-    Raises:
-        SpecError: if neither knows it, or it is there in other formats alone.
-    """
+    SpecError if neither knows it, or it is there in other formats alone."""
     if name in CATALOG:
         return get_info(name)
     folders = _find_folders(name, data_dir or default_data_dir())
@@ -62,11 +59,8 @@ def _find_folders(name: str, data_dir: Path) -> dict[StorageFormat, Path]:
 
 def choose_format(info: ImageSetInfo, data_dir: Path | None = None) -> StorageFormat:
     """The format to read a set in where ``--loader`` names none: the one that it, or else the set that it is part of,
-    is prepared in. Of several the first in ``StorageFormat``; the images are the same in each.
-
-    Raises:
-        DataError: if they are not, since some were resized or encoded again.
-    """
+    is prepared in. Of several the first in ``StorageFormat``; the images are the same in each. DataError if they are
+    not, since some were resized or encoded again."""
     for name in filter(None, (info.name, info.subset_of)):
         folders = _find_folders(name, data_dir or default_data_dir())
         manifests = [read_manifest(folder) for folder in folders.values()]
@@ -83,16 +77,10 @@ def choose_format(info: ImageSetInfo, data_dir: Path | None = None) -> StorageFo
 def find_prepared(
     name: str, storage_format: StorageFormat | None, data_dir: Path | None = None
 ) -> tuple[Path, Manifest] | None:
-    """The folder and manifest of a prepared set, or of the larger set that it is the first classes of.
+    """The folder and manifest of a prepared set, or of the larger set that it is the first classes of. DataError if it
+    is not there, or not complete.
 
-    Args:
-        storage_format: the format that it has to have; None is that of ``choose_format``.
-
-    Returns:
-        None where format "memory" needs no preparing, since the set can be fetched.
-
-    Raises:
-        DataError: if it is not there, or not complete.
+    A format that is None is that of ``choose_format``; a result that is, a set in memory that can be fetched.
     """
     data_dir = data_dir or default_data_dir()
     info = find_info(name, data_dir, storage_format)
@@ -121,18 +109,12 @@ def find_prepared(
 def check_order(
     dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]
 ) -> list[str]:
-    """Hold a set that bears a catalog's name against it: its classes, and the order of its images.
+    """Hold a set that bears a catalog's name against it: its classes, and the order of its images; warn where the
+    catalog does not know the order. DataError if it is not that set, since its runs would bear the ids of that set's.
 
     Args:
-        dataset: the name; a set that the catalog does not know passes.
-        where: the folder that messages name.
-        classes: the names of the classes, or their numbers where they have none.
-
-    Returns:
-        Warnings for the user, where the catalog does not know the order.
-
-    Raises:
-        DataError: if it is not that set: its runs would bear the ids of that set's, and have other numbers.
+        dataset, where: the name, which passes if the catalog does not know it; and the folder that messages name.
+        classes, labels: the names of the classes, or their numbers where they have none, and each split's labels.
     """
     if (info := CATALOG.get(dataset)) is None:
         return []

@@ -38,10 +38,8 @@ class Purpose(IntEnum):
 
 
 class Samples(NamedTuple):
-    """Which augmented samples: each field (B,) int64.
-
-    ``repeat`` tells the copies of a sample within one epoch apart, where augmentation is repeated; it starts at 0.
-    """
+    """Which augmented samples: each field (B,) int64. ``repeat`` tells the copies of a sample within one epoch apart,
+    where augmentation is repeated; it starts at 0."""
 
     epoch: NDArray[np.int64]
     index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple's method of this name
@@ -52,14 +50,8 @@ def philox(counter: tuple[Words, Words, Words, Words], key: tuple[int, int]) -> 
     """Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), over many counters at once.
 
     The same words from NumPy and from torch on any device: a product that wraps to a negative int64 has the right
-    bits, and the mask takes off those that the shift fills in.
-
-    Args:
-        counter: four words, each below 2**32, as uint64 arrays or int64 tensors of shapes that broadcast.
-        key: two words below 2**32.
-
-    Returns:
-        Four random words below 2**32, each of the broadcast shape.
+    bits, and the mask takes off those that the shift fills in. All words are below 2**32; those of the counter are
+    uint64 arrays or int64 tensors of shapes that broadcast, to the shape of the four random ones.
     """
     a, b, c, d = counter
     key_0, key_1 = key
@@ -76,8 +68,7 @@ def random_words(seed: int, purpose: Purpose, samples: Samples, num: int = 4) ->
 
     Args:
         seed, purpose: the two halves of the key.
-        samples: B samples.
-        num: number of words for each.
+        samples, num: B samples, and the number of words for each.
     """
     epoch, index, repeat = (field.astype(np.uint64)[:, None] for field in samples)
     blocks = np.arange(-(-num // 4), dtype=np.uint64)[None]
@@ -99,8 +90,7 @@ def random_order(seed: int, purpose: Purpose, num: int, epoch: int = 0) -> NDArr
 
     Args:
         seed, purpose: the two halves of the generator's key.
-        num: how many numbers are permuted.
-        epoch: the epoch whose order it is; 0 where it serves all of them.
+        num, epoch: how many numbers are permuted, and for which epoch; 0 where the order serves all of them.
     """
     everything = Samples(np.array([epoch]), np.arange(num), np.zeros(1, dtype=np.int64))
     words = random_words(seed, purpose, everything, 2)

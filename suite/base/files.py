@@ -17,9 +17,9 @@ import platformdirs
 from suite.base.errors import RunError, SuiteError
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write through a temporary name and rename, so that a reader sees all of it or nothing; RunError names a path that
-    cannot be written."""
+def write_atomically(path: Path, data: bytes, make_error: Callable[[Path, OSError], SuiteError] | None = None) -> None:
+    """Write through a temporary name and rename, so that a reader sees all of it or nothing; RunError, or what
+    ``make_error`` gives, names a path that cannot be written."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -30,7 +30,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # a disk that only reads refuses this too
             partial.unlink()
-        raise disk_error(path, error) from error
+        raise (make_error or disk_error)(path, error) from error
 
 
 def open_file(path: Path) -> BufferedReader:

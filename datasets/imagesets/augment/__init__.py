@@ -1,6 +1,6 @@
 """From a loader's crop to what the model sees: augmentation of training images, from counter-based parameters.
 
-``parameters`` and ``policies`` say what to do (NumPy); ``operations``, ``bicubic``, ``erasing`` and ``mixing`` do it
+``parameters`` and ``policies`` say what to do (NumPy); ``operations``, ``bicubic`` and ``mixing`` do it
 (torch, any device), and ``pipeline`` puts them together. Loaders take their crops from ``parameters``.
 """
 

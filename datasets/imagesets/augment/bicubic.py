@@ -16,17 +16,12 @@ _NEIGHBOURS_AT_ONCE = {"cpu": 1}  # of each axis; all four are few kernels, but 
 def transform_affine(images: Tensor, matrices: Tensor, fill: Tensor, along: Literal["x", "y", "both"]) -> Tensor:
     """Pillow's ``image.transform(size, AFFINE, matrix, BICUBIC, fillcolor=fill)`` for each image.
 
-    Maps along one axis need a quarter of the work.
-
     Args:
-        images: (N, 3, H, W) uint8.
+        images: (N, 3, H, W) uint8, as the result.
         matrices: (N, 6) float64, each (a, b, c, d, e, f): the point (x, y) shows what was at
             (ax + by + c, dx + ey + f); pixel centres are at halves.
         fill: (3, 1, 1) uint8, RGB of points that come from outside.
-        along: the axis along which the maps move points, if it is the same one for all of them.
-
-    Returns:
-        (N, 3, H, W) uint8.
+        along: the axis along which all maps move points: one axis needs a quarter of the work of both.
     """
     height, width = images.shape[2:]
     y = torch.arange(height, dtype=torch.float64, device=images.device)[:, None] + 0.5
@@ -66,13 +61,8 @@ def _split(neighbours: tuple[Tensor, list[Tensor]], step: int) -> Iterator[tuple
 
 
 def _neighbours(position: Tensor, size: int, whole: bool) -> tuple[Tensor, list[Tensor]]:
-    """The pixels around positions (N, H, W), kept inside 0..size-1, and their weights (Keys' cubic, a = -1).
-
-    ``whole`` says that positions are pixel centres, which take the value of that pixel alone.
-
-    Returns:
-        (N, K, H, W) int64, and K weights (N, H, W) float32; K is 4, or 1 for whole positions.
-    """
+    """The K pixels around positions (N, H, W), kept inside 0..size-1, and their weights (Keys' cubic, a = -1). K is 4;
+    of ``whole`` positions, which are pixel centres, it is 1."""
     position = position - 0.5
     first = position.floor()
     t = (position - first).float()

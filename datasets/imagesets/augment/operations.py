@@ -83,13 +83,7 @@ def _matrix(op: Op, argument: float, size: int) -> tuple[float, ...]:
 
 
 def apply_operations(images: Tensor, grouped: Grouped, fill: Tensor) -> Tensor:
-    """All layers in turn, as new images.
-
-    Args:
-        images: (B, 3, S, S) uint8.
-        grouped: operations of B samples, their tensors on the same device.
-        fill: (3, 1, 1) uint8, RGB of what geometry moves in from outside.
-    """
+    """All layers in turn on (B, 3, S, S) uint8, as new images; ``fill`` (3, 1, 1) is what geometry moves in."""
     *orders, last_order = grouped.order
     for order, values, parts in zip(orders, grouped.values, grouped.parts, strict=True):
         images = images.index_select(0, order)
@@ -118,6 +112,10 @@ def _gray(images: Tensor) -> Tensor:
     return (weighted + 0x8000) >> 16
 
 
+def _mean_gray(images: Tensor) -> Tensor:
+    return (_gray(images).double().mean(dim=(1, 2, 3), keepdim=True) + 0.5).floor_()
+
+
 def _smooth(images: Tensor) -> Tensor:
     """Pillow's SMOOTH filter: 5/13 of the centre and 1/13 of each neighbour; the outermost pixels stay."""
     wide = images.short()
@@ -128,40 +126,20 @@ def _smooth(images: Tensor) -> Tensor:
     return smooth
 
 
-def _mean_gray(images: Tensor) -> Tensor:
-    mean = _gray(images).double().mean(dim=(1, 2, 3), keepdim=True)
-    return (mean + 0.5).floor_()
-
-
-def _black(images: Tensor) -> Tensor:
-    return torch.zeros((), device=images.device)
-
-
-def _posterize(images: Tensor, mask: Tensor, _: Tensor) -> Tensor:
-    """Keep the highest bits. None kept is black, as in older Pillow; newer ones, and so timm, raise there."""
-    return images & _column(mask, torch.uint8)
-
-
-def _solarize(images: Tensor, threshold: Tensor, _: Tensor) -> Tensor:
-    return torch.where(images < _column(threshold, torch.int16), images, 255 - images)
-
-
-def _solarize_add(images: Tensor, added: Tensor, _: Tensor) -> Tensor:
-    return torch.where(images < 128, images + _column(added, torch.uint8), images)  # added <= 110: no overflow
-
-
 Function = Callable[[Tensor, Tensor, Tensor], Tensor]  # of images, (N, 6) values and fill
 
 _FUNCTIONS: dict[Op, Function] = {  # by the first operation of a group
     Op.AUTO_CONTRAST: lambda images, *_: TF.autocontrast(images),
     Op.EQUALIZE: lambda images, *_: TF.equalize(images),
     Op.INVERT: lambda images, *_: TF.invert(images),
-    Op.POSTERIZE: _posterize,
-    Op.SOLARIZE: _solarize,
-    Op.SOLARIZE_ADD: _solarize_add,
+    # of posterize: no bit kept is black, as in older Pillow; newer ones, and so timm, raise there
+    Op.POSTERIZE: lambda images, mask, _: images & _column(mask, torch.uint8),
+    Op.SOLARIZE: lambda images, limit, _: torch.where(images < _column(limit, torch.int16), images, 255 - images),
+    # at most 110 are added: no overflow
+    Op.SOLARIZE_ADD: lambda images, added, _: torch.where(images < 128, images + _column(added, torch.uint8), images),
     Op.COLOR: partial(_enhance, degenerate=_gray),
     Op.CONTRAST: partial(_enhance, degenerate=_mean_gray),
-    Op.BRIGHTNESS: partial(_enhance, degenerate=_black),
+    Op.BRIGHTNESS: partial(_enhance, degenerate=lambda images: torch.zeros((), device=images.device)),
     Op.SHARPNESS: partial(_enhance, degenerate=_smooth),
     Op.ROTATE: partial(transform_affine, along="both"),
     Op.SHEAR_X: partial(transform_affine, along="x"),

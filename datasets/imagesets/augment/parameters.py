@@ -20,11 +20,8 @@ _RATIO = (3 / 4, 4 / 3)  # of a crop's width to its height, drawn uniformly in i
 def resized_crops(seed: int, samples: Samples, sizes_B2: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """The window of each image that is resized to the model's input (torchvision's RandomResizedCrop.get_params).
 
-    ``sizes_B2`` are height and width of each image in pixels.
-
-    Returns:
-        (B, 4) boxes (top, left, height, width): of ten attempts the first that fits, or else the largest central
-        window whose shape is within ``_RATIO``.
+    Boxes (B, 4) are (top, left, height, width) in images of these heights and widths: of ten attempts the first that
+    fits, or else the largest central window whose shape is within ``_RATIO``.
     """
     draws = uniforms(seed, Purpose.RESIZED_CROP, samples, 4 * _ATTEMPTS).reshape(-1, _ATTEMPTS, 4)
     sizes = sizes_B2.astype(np.int64)  # of narrower ones an area could overflow
@@ -34,14 +31,10 @@ def resized_crops(seed: int, samples: Samples, sizes_B2: NDArray[np.integer[Any]
     box_w, box_h = np.rint(np.sqrt(area * shape)), np.rint(np.sqrt(area / shape))
     top, left = np.floor(draws[..., 2] * (height - box_h + 1)), np.floor(draws[..., 3] * (width - box_w + 1))
     fits = (box_w > 0) & (box_w <= width) & (box_h > 0) & (box_h <= height)
-    return _first_that_fits(np.stack([top, left, box_h, box_w], axis=-1), fits, _central_boxes(sizes))
-
-
-def _central_boxes(sizes_B2: NDArray[np.int64]) -> NDArray[np.int64]:
-    height, width = sizes_B2.T
-    box_h = np.minimum(height, np.rint(width / _RATIO[0]).astype(np.int64))
-    box_w = np.minimum(width, np.rint(height * _RATIO[1]).astype(np.int64))
-    return np.stack([(height - box_h) // 2, (width - box_w) // 2, box_h, box_w], axis=1)
+    most_h = np.minimum(height, np.rint(width / _RATIO[0]).astype(np.int64))
+    most_w = np.minimum(width, np.rint(height * _RATIO[1]).astype(np.int64))
+    central = np.concatenate([(height - most_h) // 2, (width - most_w) // 2, most_h, most_w], axis=1)
+    return _first_that_fits(np.stack([top, left, box_h, box_w], axis=-1), fits, central)
 
 
 def resized_bilinearly(seed: int, samples: Samples) -> NDArray[np.bool_]:
@@ -63,11 +56,9 @@ def erasing_boxes(seed: int, samples: Samples, probability: float, size: int) ->
     """The box of each image that becomes noise (timm's RandomErasing, one box of 0.02 to 1/3 of the image's area).
 
     Args:
-        probability: probability that an image is erased at all.
+        seed, samples: the two halves of the generator's counter.
+        probability: probability that an image is erased at all; else its box is 0 x 0.
         size: side of the square images, pixels.
-
-    Returns:
-        (B, 4) boxes (top, left, height, width); 0 x 0 where nothing is erased.
     """
     draws = uniforms(seed, Purpose.ERASING, samples, 4 + 4 * _ATTEMPTS)
     erased, draws = draws[:, 0] < probability, draws[:, 4:].reshape(-1, _ATTEMPTS, 4)
@@ -95,10 +86,8 @@ def mixing(
 
     Args:
         groups: (B,), the group that each image belongs to; timm's is a process.
-        mixup: alpha of the Beta(alpha, alpha) that mixup's ``lam`` comes from; 0 = no mixup.
-        cutmix: the same for cutmix; one of both is above 0.
-        switch_probability: probability of cutmix, where both are on.
-        size: side of the square images, pixels.
+        mixup, cutmix: alpha of the Beta(alpha, alpha) that each one's ``lam`` comes from; 0 turns it off, but not both.
+        switch_probability, size: probability of cutmix, where both are on; and side of the square images, pixels.
     """
     drawn, group_of_image = np.unique(groups, return_inverse=True)
     counters = Samples(np.zeros_like(drawn), np.full_like(drawn, step), drawn)

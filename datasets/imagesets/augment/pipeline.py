@@ -2,13 +2,11 @@
 
     flip -> RandAugment or colour jitter -> normalize -> random erasing -> mixup or cutmix
 
-The same for every loader: parameters come from (seed, epoch, index, repeat), those of mixing from (seed, step,
-group).
-``Augmentation.draw`` gives all that is random as a few tensors: work for the host's threads ahead. The tensors travel
-with the images, and calling the augmentation computes on their device, without asking it for anything.
+Parameters come from (seed, epoch, index, repeat), those of mixing from (seed, step, group). ``Augmentation.draw`` gives
+all that is random as a few tensors: work for the host's threads ahead. They travel with the images, and calling the
+augmentation computes on their device, without asking it for anything.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from imagesets.augment import parameters, policies
-from imagesets.augment.erasing import Boxes, arrange_boxes, erase_
-from imagesets.augment.mixing import Pairs, mix_, pair_images
+from imagesets.augment.mixing import Boxes, Pairs, arrange_boxes, erase_, mix_, pair_images
 from imagesets.augment.operations import Grouped, apply_operations, group_operations
 from imagesets.augment.policies import RandAugment
 from imagesets.buffer_pool import BufferPool
@@ -30,10 +27,8 @@ _NUMBERS_AT_ONCE = 1 << 17  # an image of 224 pixels, or 42 of CIFAR
 
 
 class Draws(NamedTuple):
-    """All that is random about one rank's share of a step; None is not done.
-
-    ``turned`` is (B,) int64: places among the images and, after them, their mirror images.
-    """
+    """All that is random about one rank's share of a step; None is not done. ``turned`` is (B,) int64: places among the
+    images and, after them, their mirror images."""
 
     turned: Tensor | None = None
     operations: Grouped | None = None
@@ -48,21 +43,12 @@ class Augmentation:
     jitters. Label smoothing is left to the loss: ``F.cross_entropy(logits, targets, label_smoothing=s)`` takes these
     targets and then equals timm's ``SoftTargetCrossEntropy`` on smoothed ones.
 
-    Args:
-        recipe: the strengths.
-        seed: the experiment's.
-        mean, std: the statistics that images are normalized by, per channel scaled to [0, 1]; geometry fills in the
-            mean.
-        num_classes: width of the mixed targets.
-
-    Raises:
-        SpecError: if the recipe's ``rand_augment`` is not understood.
+    Images are normalized by ``mean`` and ``std``, per channel scaled to [0, 1]; geometry fills in the mean. Mixed
+    targets have ``num_classes`` columns. SpecError if the recipe's ``rand_augment`` is not understood.
     """
 
     def __init__(self, recipe: Recipe, seed: int, mean: RGB, std: RGB, num_classes: int) -> None:
-        self.recipe = recipe
-        self.seed = seed
-        self.num_classes = num_classes
+        self.recipe, self.seed, self.num_classes = recipe, seed, num_classes
         self._policy = RandAugment.parse(recipe.rand_augment) if recipe.rand_augment else None
         red, green, blue = (min(255, round(255 * value)) for value in mean)
         fill = torch.tensor([red, green, blue], dtype=torch.uint8).reshape(3, 1, 1)
@@ -81,14 +67,10 @@ class Augmentation:
         """Draw all that is random about one rank's share of a step, which must be whole where the recipe mixes.
 
         Args:
-            samples: the share's samples, B of them.
-            step: the optimizer's.
+            samples, step: the share's samples, B of them, and the optimizer's step.
             size: side of the cropped images, pixels.
             flipped: ``parameters.flips`` of these samples, where a loader has drawn them for many steps at once.
             positions: (B,), of the samples in the batch of all ranks; None = this is all of it.
-
-        Raises:
-            SpecError: if images are to be mixed in pairs and B is odd.
         """
         recipe, seed, num = self.recipe, self.seed, len(samples.index)
         turned = boxes = pairs = None
@@ -109,16 +91,10 @@ class Augmentation:
         return Draws(turned, group_operations(operations, size) if operations is not None else None, boxes, pairs)
 
     def __call__(self, images: Tensor, labels: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Augment one rank's share of a step as it was drawn.
+        """Augment one rank's share of a step as it was drawn, with all tensors on one device.
 
-        Args:
-            images: (B, 3, S, S) uint8, cropped, in any layout; left as they are.
-            labels: (B,) int64, on the same device.
-            draws: these samples' draws, on the same device.
-
-        Returns:
-            Images (B, 3, S, S) float32, normalized; and the labels, or mixed one-hot targets (B, num_classes) float32
-            where the recipe mixes.
+        The cropped images (B, 3, S, S) uint8, in any layout, are left as they are. Returned are normalized ones in
+        float32, and the labels (B,), or mixed one-hot targets (B, num_classes) float32 where the recipe mixes.
         """
         turned = draws.turned
         if draws.operations is not None:
@@ -133,10 +109,7 @@ class Augmentation:
         return mix_(normalized, labels, draws.pairs, self.num_classes)
 
     def normalize(self, images: Tensor, turned: Tensor | None = None) -> Tensor:
-        """(B, 3, S, S) uint8 -> float32 less the mean and over the deviation, which is all that test images get.
-
-        Images are mirrored before, where ``turned`` of ``Draws`` is given.
-        """
+        """(B, 3, S, S) uint8 -> float32, mirrored by ``turned`` of ``Draws``, less the mean, over the deviation."""
         mean, std = self._constants(images.device)[1]
         if images.device.type == "cpu":
             return normalize_on_cpu(images, mean, std, turned, self._buffers)
@@ -151,10 +124,7 @@ class Augmentation:
 
 
 def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:
-    """Pick from the images (B, 3, S, S) and, after them, their mirror images, on any device; contiguous.
-
-    ``turned`` is (B,) int64, places among these; None picks the images.
-    """
+    """Pick from the images (B, 3, S, S) and, after them, their mirror images, by places (B,); None picks the images."""
     images = images.contiguous()
     if turned is None:
         return images
@@ -162,7 +132,7 @@ def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:
 
 
 def normalize_on_cpu(images: Tensor, mean: Tensor, std: Tensor, turned: Tensor | None, buffers: BufferPool) -> Tensor:
-    """Mirror those that are drawn; then uint8 -> float32 less the mean and over the deviation.
+    """Mirror those that are drawn; then uint8 -> float32 less the mean and over the deviation, contiguous.
 
     This is done a part of a batch at a time, so that what is in between stays in the CPU's cache.
 
@@ -171,27 +141,15 @@ def normalize_on_cpu(images: Tensor, mean: Tensor, std: Tensor, turned: Tensor |
         mean, std: (3, 1, 1), as the images are scaled.
         turned: (B,) int64, each image's own place or, plus B, its mirror image's; None mirrors none.
         buffers: the pool that the result is taken from.
-
-    Returns:
-        (B, 3, S, S) float32, contiguous.
     """
     normalized = buffers.take(images.shape, torch.float32)
-    mirrored = None if turned is None else turned >= len(images)
-    for part in _parts(images):
-        pixels = images[part] if mirrored is None else _mirror_some(images[part], mirrored[part])
-        normalized[part].copy_(pixels).sub_(mean).div_(std)
-    return normalized
-
-
-def _parts(images: Tensor) -> Iterator[slice]:
     step = max(1, _NUMBERS_AT_ONCE // max(1, images[:1].numel()))
-    return (slice(first, first + step) for first in range(0, len(images), step))
-
-
-def _mirror_some(images: Tensor, mirrored: Tensor) -> Tensor:
-    if not mirrored.any():
-        return images
-    if mirrored.all():
-        return images.flip(-1)
-    places = torch.arange(len(images))
-    return mirror_images(images, places + len(images) * mirrored)
+    for first in range(0, len(images), step):
+        pixels = images[first : first + step]
+        mirrored = None if turned is None else turned[first : first + step] >= len(images)
+        if mirrored is not None and mirrored.all():
+            pixels = pixels.flip(-1)
+        elif mirrored is not None and mirrored.any():
+            pixels = mirror_images(pixels, torch.arange(len(pixels)) + len(pixels) * mirrored)
+        normalized[first : first + step].copy_(pixels).sub_(mean).div_(std)
+    return normalized

@@ -45,11 +45,8 @@ NUM_OPS = len(Op) - 1
 
 
 class Operations(NamedTuple):
-    """Operations for each image, one column after another.
-
-    ``op`` is (B, L) int64 of ``Op``. ``argument`` is (B, L): degrees, bits kept, threshold, addend, blending factor,
-    slope, or share of the side, as the operation has it.
-    """
+    """Operations for each image, one column after another. ``op`` is (B, L) int64 of ``Op``. ``argument`` is (B, L):
+    degrees, bits kept, threshold, addend, blending factor, slope, or share of the side, as the operation has it."""
 
     op: NDArray[np.int64]
     argument: Array
@@ -66,32 +63,23 @@ class RandAugment(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> RandAugment:
-        """Read a policy such as ``rand-m9-mstd0.5-inc1``.
-
-        Raises:
-            SpecError: if it has a part that is not understood.
-        """
+        """Read a policy such as ``rand-m9-mstd0.5-inc1``; SpecError if it has a part that is not understood."""
         name, *parts = text.split("-")
         fields: dict[str, float] = {}
-        for part in parts:
-            match = re.fullmatch(r"(mstd|p)(\d+(?:\.\d+)?)|(m|n)(\d+)|(inc)([01])", part)
-            if match is None:
-                raise _not_understood(text, part)
+        matches = {part: re.fullmatch(r"(mstd|p)(\d+(?:\.\d+)?)|(m|n)(\d+)|(inc)([01])", part) for part in parts}
+        if wrong := [name] * (name != "rand") + [part for part, match in matches.items() if match is None]:
+            raise SpecError(
+                f"rand_augment {text!r} has the part {wrong[0]!r}; understood of timm's notation are rand, m<int> "
+                "(magnitude), n<int> (layers), p<float> (probability of each), mstd<float> and inc<0 or 1>, as in "
+                "'rand-m9-mstd0.5-inc1'"
+            )
+        for match in filter(None, matches.values()):
             key, value = (group for group in match.groups() if group is not None)
             fields[_FIELDS[key]] = float(value) if key in ("mstd", "p") else int(value)
-        if name != "rand":
-            raise _not_understood(text, name)
         return cls(**{**fields, "increasing": bool(fields.get("increasing"))})  # type: ignore[arg-type]
 
 
 _FIELDS = {"m": "magnitude", "n": "num_layers", "p": "probability", "mstd": "magnitude_std", "inc": "increasing"}
-
-
-def _not_understood(text: str, part: str) -> SpecError:
-    return SpecError(
-        f"rand_augment {text!r} has the part {part!r}; understood of timm's notation are rand, m<int> (magnitude), "
-        "n<int> (layers), p<float> (probability of each), mstd<float> and inc<0 or 1>, as in 'rand-m9-mstd0.5-inc1'"
-    )
 
 
 def rand_augment(seed: int, samples: Samples, policy: RandAugment) -> Operations:
@@ -109,9 +97,7 @@ def to_argument(op: NDArray[np.int64], magnitude: Array, sign: Array, increasing
     """Compute the argument of each operation from its magnitude (timm's LEVEL_TO_ARG).
 
     Args:
-        op: (B, L) of ``Op``.
-        magnitude: (B, L), 0..10.
-        sign: (B, L), 1 or -1: the direction of what has one.
+        op, magnitude, sign: (B, L) of ``Op``, of 0..10, and of 1 or -1, the direction of what has one.
         increasing: makes a higher magnitude a stronger change also where it otherwise is a larger value: bits kept,
             threshold, and blending factors, which it moves away from 1.
     """
@@ -124,8 +110,7 @@ def to_argument(op: NDArray[np.int64], magnitude: Array, sign: Array, increasing
     geometry = [sign * (level * most) for most in (0.3, 0.3, 0.45, 0.45)]
     added = np.floor(level * 110)
     return np.choose(
-        op,
-        [nothing, nothing, nothing, sign * (level * 30), bits, threshold, added, *[factor] * 4, *geometry],
+        op, [nothing, nothing, nothing, sign * (level * 30), bits, threshold, added, *[factor] * 4, *geometry]
     )
 
 
@@ -133,10 +118,8 @@ _JITTERED = np.array([Op.BRIGHTNESS, Op.CONTRAST, Op.COLOR])
 
 
 def color_jitter(seed: int, samples: Samples, strength: float) -> Operations:
-    """Brightness, contrast and saturation in random order (torchvision's ColorJitter(s, s, s); L = 3).
-
-    Factors are uniform in [max(0, 1 - strength), 1 + strength].
-    """
+    """Brightness, contrast and saturation in random order (torchvision's ColorJitter(s, s, s); L = 3). Factors are
+    uniform in [max(0, 1 - strength), 1 + strength]."""
     draws = uniforms(seed, Purpose.COLOR_JITTER, samples, 6)
     low, high = max(0.0, 1 - strength), 1 + strength
     return Operations(_JITTERED[np.argsort(draws[:, 3:], axis=1)], low + (high - low) * draws[:, :3])

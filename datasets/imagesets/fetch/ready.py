@@ -36,26 +36,26 @@ def default_data_dir() -> Path:
 def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) -> Path:
     """The path of the ready file of this set, fetched and converted first where it is not there yet, or is damaged.
 
-    Of several processes that call this at once, one fetches and the others wait for it.
+    Of several processes that call this at once, one fetches and the others wait for it. SpecError if the catalog has no
+    such name; DataError if no source has it, or if the disk is full.
 
-    Args:
-        data_dir: the folder to look in and to write to; None means ``default_data_dir()``.
-        source: originals, or the only folder to look for them in, where given; nothing is downloaded then.
-
-    Returns:
-        ``<data_dir>/<name>.safetensors``; of a packaged set, the file inside this package.
-
-    Raises:
-        SpecError: if the catalog has no such name.
-        DataError: if no source has it, or if the disk is full.
+    It is ``<data_dir>/<name>.safetensors``, where None means ``default_data_dir()``; of a packaged set, a file inside
+    this package. If ``source`` is given, originals are looked for there alone, and nothing is downloaded.
     """
     info = get_info(name)
     folder = (_PACKAGED if info.packaged else data_dir or default_data_dir()).absolute()
     path = folder / f"{name}.safetensors"
     if (fault := _find_fault(path, info)) is None:
         return path
+    if info.packaged:
+        raise DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
     if not info.can_be_fetched:
-        raise _no_source(info, path)
+        fetched = ", ".join(name for name, other in CATALOG.items() if other.can_be_fetched)
+        prepare = program("prepare", "python datasets/prepare.py")
+        raise DataError(
+            f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `{prepare} "
+            f"--dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
+        )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,10 +80,8 @@ def _find_fault(path: Path, info: ImageSetInfo) -> str | None:
 
 
 def _make(path: Path, info: ImageSetInfo, place: Path | None, console: Console, fault: str) -> None:
-    """Try the sources in order; write the first one's arrays that pass the catalog's checks.
-
-    Downloads that were cut, or too slow, are gone on with once more, at any rate, if no other source has the set.
-    """
+    """Try the sources in order; write the first one's arrays that pass the catalog's checks. Downloads that were cut,
+    or too slow, are gone on with once more, at any rate, if no other source has the set."""
     answers = []
     again: list[tuple[str, Source]] = []
     if path.exists():
@@ -95,7 +93,6 @@ def _make(path: Path, info: ImageSetInfo, place: Path | None, console: Console, 
             console.print(f"{info.name}: trying {label}")
             try:
                 arrays = source()
-                storage.check_arrays(arrays, info)
             except DataError as error:
                 console.print(f"{info.name}: {label}: {error}")
                 answers.append(f"{label}: {error}")
@@ -144,15 +141,4 @@ def _unavailable(place: Path, path: Path, info: ImageSetInfo, answers: list[str]
         + "".join(f"  - {answer}\n" for answer in answers)
         + "To provide it:\n"
         + "\n".join(f"  - {way}" for way in ways)
-    )
-
-
-def _no_source(info: ImageSetInfo, path: Path) -> DataError:
-    if info.packaged:
-        return DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
-    fetched = ", ".join(name for name, other in CATALOG.items() if other.can_be_fetched)
-    prepare = program("prepare", "python datasets/prepare.py")
-    return DataError(
-        f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `{prepare} "
-        f"--dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
     )

@@ -7,7 +7,6 @@ Credentials come from the environment alone (AWS_…, GOOGLE_…, HF_TOKEN), and
 """
 
 import functools
-import io
 import os
 import posixpath
 import random
@@ -75,53 +74,33 @@ class RemoteFile:
     version: str
 
     def read(self, offset: int, length: int) -> bytes:
-        """A part of the file, fewer bytes at its end.
-
-        Raises:
-            DataError: if it cannot be had, or the file has changed since it was first asked for.
-        """
+        """A part of the file, fewer bytes at its end. DataError if it cannot be had, or the file has changed since it
+        was first asked for."""
         stop = min(offset + length, self.size)
         key = f"{self.address} {self.version} {self.size}"
         return _open_cache().read(key, offset, stop, self.size, self.fetch)
 
     def fetch(self, start: int, stop: int) -> bytes:
         """The bytes from ``start`` to ``stop``, from the server."""
-        edges = [*range(start, stop, _PIECE), stop]
-        return b"".join(map(self._fetch_piece, edges[:-1], edges[1:]))
+        pieces = []
+        for first in range(start, stop, _PIECE):
+            ask = functools.partial(stores.get, self.address, first, min(first + _PIECE, stop))
+            data, found = _try(self.address, ask)
+            if found not in (None, (self.size, self.version)):
+                raise DataError(
+                    f"{self.address} has changed while it was read: it was {self.size:,} bytes, version "
+                    f"{self.version}, and is {found[0]:,} bytes, version {found[1]}. Prepare the image set again."
+                )
+            pieces.append(data)
+        return b"".join(pieces)
 
-    def _fetch_piece(self, start: int, stop: int) -> bytes:
-        data, found = _try(self.address, lambda: stores.get(self.address, start, stop))
-        if found not in (None, (self.size, self.version)):
-            raise DataError(
-                f"{self.address} has changed while it was read: it was {self.size:,} bytes, version {self.version}, "
-                f"and is {found[0]:,} bytes, version {found[1]}. Prepare the image set again."
-            )
-        return data
-
-    def open(self) -> io.BufferedReader:
+    def open(self) -> Any:
         """The file for whoever reads it from front to back."""
-        return io.BufferedReader(_Seekable(self), _SCANNED_AHEAD)
+        from fsspec.spec import AbstractBufferedFile  # takes a moment to import, and few need it
 
-
-class _Seekable(io.RawIOBase):
-    def __init__(self, file: RemoteFile) -> None:
-        self._file, self._offset = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._offset = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._file.size}[whence]
-        return self._offset
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(self._offset, len(buffer)) if self._offset < self._file.size else b""
-        buffer[: len(data)] = data
-        self._offset += len(data)
-        return len(data)
+        opened = AbstractBufferedFile(None, self.address, block_size=_SCANNED_AHEAD, size=self.size)
+        opened.cache.fetcher = lambda start, stop: self.read(start, stop - start)
+        return opened
 
 
 @functools.cache

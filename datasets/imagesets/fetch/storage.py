@@ -7,8 +7,7 @@ its metadata are the set's name, where it came from, and the SHA-256 of each arr
 
 import contextlib
 import hashlib
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
+from safetensors import SafetensorError, safe_open
 
 from imagesets.catalog import ImageSetInfo
 from suite.base import files
-from suite.base.errors import DataError, RunError
+from suite.base.errors import DataError
 from suite.base.reading import read_json
 
 Array = npt.NDArray[Any]
@@ -36,37 +36,32 @@ def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
     }
 
 
-def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
-    """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums.
-
-    Raises:
-        DataError: at the first difference.
-    """
+def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, shown: Sequence[str] = ARRAY_NAMES) -> None:
+    """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums. DataError at the first
+    difference, by the names that are to be ``shown``."""
+    shown_as = dict(zip(ARRAY_NAMES, shown, strict=True))
     for name in ARRAY_NAMES:
-        array = arrays[name]
+        array, own = arrays[name], shown_as[name]
         num_images = info.num_train if name.startswith("train") else info.num_test
         shape = (num_images,) if name.endswith("labels") else (num_images, info.image_size, info.image_size, 3)
         dtype = np.dtype(np.int64 if name.endswith("labels") else np.uint8)
         if array.shape != shape or array.dtype != dtype:
-            raise DataError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
+            raise DataError(f"{own} is {array.dtype}{array.shape}, expected {dtype}{shape}")
         if name.endswith("labels") and (array.min() < 0 or array.max() >= info.num_classes):
-            raise DataError(f"{name} has labels {array.min()}..{array.max()}, expected 0..{info.num_classes - 1}")
+            raise DataError(f"{own} has labels {array.min()}..{array.max()}, expected 0..{info.num_classes - 1}")
     if info.sha256 is None:
         return
     for name, found in compute_sha256(arrays).items():
         if found != info.sha256[name]:
-            raise DataError(f"{name} has SHA-256 {found}, expected {info.sha256[name]}")
+            raise DataError(f"{shown_as[name]} has SHA-256 {found}, expected {info.sha256[name]}")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
-    """Write the four arrays and their metadata; a reader sees all of the file or none.
+    """Write the four arrays and their metadata as ``write_file`` does.
 
     Args:
-        arrays: images and labels of both splits.
-        source: the words that name where the set came from.
-
-    Raises:
-        DataError: if the disk is full or the folder cannot be written.
+        path, arrays, name: file, and images and labels of both splits of the set of this name.
+        source: words that name where the set came from.
     """
     metadata = {"name": name, "source": source}
     metadata |= {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
@@ -74,15 +69,9 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file of a data folder; a reader sees all of it or none.
-
-    Raises:
-        DataError: if the disk is full or the folder cannot be written.
-    """
-    try:
-        files.write_atomically(path, data)
-    except RunError as error:  # its advice is about runs, ours is about data
-        raise disk_error(path, error.__cause__) from error
+    """Write a file of a data folder; a reader sees all of it or none. DataError if the disk is full or the folder
+    cannot be written."""
+    files.write_atomically(path, data, disk_error)
 
 
 def disk_error(path: Path, error: BaseException | None) -> DataError:
@@ -99,32 +88,37 @@ def naming_disk_errors(path: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def open_arrays(path: Path) -> dict[str, Array]:
-    """The four arrays as read-only memory maps; nothing is copied, and processes share the pages.
-
-    Raises:
-        DataError: if the file is missing, truncated, or not one of ours.
-    """
-    header, start = _read_header(path)
-    arrays: dict[str, Array] = {}
-    for name in ARRAY_NAMES:
-        entry = header[name]
-        offset = start + entry["data_offsets"][0]
-        arrays[name] = np.memmap(path, _DTYPES[entry["dtype"]], "r", offset, tuple(entry["shape"]))
+    """The four arrays as read-only memory maps; nothing is copied, and processes share the pages. DataError if the file
+    is missing, truncated, or not one of ours."""
+    read_metadata(path)  # refuses what is cut short or contradicts itself
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = read_json(file.read(length))
+        arrays: dict[str, Array] = {}
+        for name in ARRAY_NAMES:
+            entry = header[name]
+            start = 8 + length + entry["data_offsets"][0]
+            arrays[name] = np.memmap(path, _DTYPES[entry["dtype"]], "r", start, tuple(entry["shape"]))
+    except (OSError, ValueError, KeyError) as error:
+        raise _foreign(path, f"its header cannot be read ({error!r})") from error
     return arrays
 
 
 def read_metadata(path: Path) -> dict[str, str]:
     """The set's name, its source, and ``sha256.<array>`` for each array, as they were when it was written."""
-    metadata: dict[str, str] = _read_header(path)[0].get("__metadata__", {})
-    return metadata
+    try:
+        with safe_open(path, "numpy") as file:
+            return file.metadata() or {}
+    except FileNotFoundError as error:
+        raise DataError(f"{path} is not there. Fetch it with `python -m imagesets NAME`.") from error
+    except (OSError, SafetensorError) as error:
+        raise _foreign(path, str(error)) from error
 
 
 def check_file(path: Path, info: ImageSetInfo) -> None:
     """Hold every byte of a ready file against the catalog, or else against the checksums that were written with it.
-
-    Raises:
-        DataError: if this is not a complete file of that set.
-    """
+    DataError if this is not a complete file of that set."""
     metadata = read_metadata(path)
     if (name := metadata.get("name")) != info.name:
         raise _foreign(path, f"it holds {name!r}, expected {info.name!r}")
@@ -133,35 +127,6 @@ def check_file(path: Path, info: ImageSetInfo) -> None:
         check_arrays(open_arrays(path), replace(info, sha256=info.sha256 or written or None))
     except DataError as error:
         raise _foreign(path, str(error)) from error
-
-
-def _read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """The checked safetensors header, and the offset at which the tensors' bytes start."""
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            length = int.from_bytes(file.read(8), "little")
-            if not 2 <= length <= size - 8:
-                raise _foreign(path, f"no safetensors header fits in its {size:,} bytes")
-            header = read_json(file.read(length))
-        end = max(_check_entry(header[name], name) for name in ARRAY_NAMES)
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is not there. Fetch it with `python -m imagesets NAME`.") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _foreign(path, f"its header cannot be read ({error!r})") from error
-    if size != 8 + length + end:
-        raise _foreign(path, f"found {size:,} bytes, expected {8 + length + end:,}")
-    return header, 8 + length
-
-
-def _check_entry(entry: dict[str, Any], name: str) -> int:
-    """The end of a tensor's bytes, once its dtype and shape agree with their number."""
-    expected = "I64" if name.endswith("labels") else "U8"
-    start, end = entry["data_offsets"]
-    num_bytes = math.prod(entry["shape"]) * np.dtype(_DTYPES[expected]).itemsize
-    if entry["dtype"] != expected or end - start != num_bytes or start < 0:
-        raise ValueError(f"{name} is {entry}")
-    return int(end)
 
 
 def _foreign(path: Path, found: str) -> DataError:

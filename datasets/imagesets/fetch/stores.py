@@ -59,14 +59,9 @@ def locate(address: str) -> tuple[Any, str]:
 def _open_store(root: str) -> Any:
     from obstore.store import from_url
 
-    silence = f"{TIMEOUT_S}s"
-    limits: Any = {
-        "timeout": f"{10 * TIMEOUT_S}s",
-        "read_timeout": silence,
-        "connect_timeout": silence,
-        "allow_http": True,
-    }
-    return from_url(root, client_options=limits, retry_config={"max_retries": 0})  # ``_try`` does that
+    limits: Any = dict.fromkeys(("read_timeout", "connect_timeout"), f"{TIMEOUT_S}s")
+    limits |= {"timeout": f"{10 * TIMEOUT_S}s", "allow_http": True}
+    return from_url(root, client_options=limits, retry_config={"max_retries": 0})  # ``remote`` tries again
 
 
 @functools.cache

@@ -25,23 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One storage format.
+    """One storage format."""
 
-    Attributes:
-        open: reads one split of a prepared folder: (folder, split, index, manifest) -> its images.
-        make_sink: chooses what writes the samples of an original; raises SpecError where it cannot be written so.
-        has_apart: images are files of their own, which are not in the manifest.
-        has_jpegs: the quality of JPEGs says something about it.
-        has_shards: files may be fetched one by one, from ``Manifest.shards_url``.
-        packages: packages that write it, whose versions the manifest notes.
-    """
-
-    open: Callable[[Path, Split, Index, Manifest], StoredImages]
-    make_sink: Callable[[Original, Output], Sink]
-    has_apart: bool = False
-    has_jpegs: bool = True
-    has_shards: bool = False
-    packages: tuple[str, ...] = ()
+    open: Callable[[Path, Split, Index, Manifest], StoredImages]  # of one split of a prepared folder
+    make_sink: Callable[[Original, Output], Sink]  # raises SpecError where an original cannot be written so
+    has_apart: bool = False  # images are files of their own, which are not in the manifest
+    has_jpegs: bool = True  # the quality of JPEGs says something about it
+    has_shards: bool = False  # files may be fetched one by one, from ``Manifest.shards_url``
+    packages: tuple[str, ...] = ()  # that write it, whose versions the manifest notes
 
 
 def find_format(name: StorageFormat) -> Format:

@@ -4,10 +4,9 @@ Files that stay where they are, or files made of images that came in another for
 """
 
 from imagesets.fetch.storage import naming_disk_errors
-from imagesets.formats import Format
-from imagesets.formats.in_place import InPlace, open_in_place
+from imagesets.formats import Format, in_place
 from imagesets.formats.sinks import Images, Output, Portion, Sink, Written
-from imagesets.originals.samples import FileSamples, Original
+from imagesets.originals.samples import Original
 
 
 class Files(Sink):
@@ -31,8 +30,8 @@ class Files(Sink):
 
 
 def _make_sink(original: Original, output: Output) -> Sink:
-    are_files = isinstance(original.samples["train"], FileSamples)
-    return (InPlace if are_files and not output.changes_images else Files)(original, output)
+    are_files = original.samples["train"].root is not None
+    return (in_place.InPlace if are_files and not output.changes_images else Files)(original, output)
 
 
-FORMAT = Format(open=open_in_place, make_sink=_make_sink, has_apart=True)
+FORMAT = Format(open=in_place.FORMAT.open, make_sink=_make_sink, has_apart=True)

@@ -4,6 +4,7 @@ The index lies beside the images, in ``SOURCE/.imagesets/NAME``, where all who r
 written, in the data folder.
 """
 
+import itertools
 import os
 from pathlib import Path
 from typing import ClassVar
@@ -13,10 +14,10 @@ import numpy as np
 from imagesets.fetch.remote import is_address
 from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.formats import Format
-from imagesets.formats.indexed import PLACE, SHARD_PLACE, IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import CODECS, FileSamples, GzipSamples, MemberSamples, Original, OriginalSamples
+from imagesets.originals.samples import NUM_NEEDED, PLACE, Original, OriginalSamples
 from imagesets.originals.treatment import Wanted
 from suite.base.errors import DataError
 
@@ -34,17 +35,14 @@ def find_target(original: Original, dataset: str) -> Path | None:
 
 def find_root(original: Original) -> str:
     """The folder that all images are in or below."""
-    train = original.samples["train"]
-    if isinstance(train, FileSamples):
-        return str(train.root)
+    if (root := original.samples["train"].root) is not None:
+        return str(root)
     return common_folder(path for samples in original.samples.values() for path in samples.files())
 
 
 class InPlace(Sink):
     """Files that stay where they are, and are only noted. A portion lies in one of those that several images share.
-
-    Where the source is the prepared folder itself, as shards may be, they are listed as its own files.
-    """
+    Where the source is the prepared folder itself, as shards may be, they are listed as its own files."""
 
     wanted: ClassVar[Wanted] = "checked"
 
@@ -56,22 +54,22 @@ class InPlace(Sink):
             real = self._root if is_address(self._root) else os.path.realpath(self._root)
             self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
         for samples in original.samples.values():
-            if isinstance(samples, GzipSamples):
+            if samples.is_gzip:
                 raise DataError(
-                    f"{samples.tars[0]} is compressed: nothing in it can be read by its place. Decompress it (gunzip), "
-                    "or convert it: --format webdataset"
+                    f"{samples.shared_files[0]} is compressed: nothing in it can be read by its place. "
+                    "Decompress it (gunzip), or convert it: --format webdataset"
                 )
 
-    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
-        if not isinstance(samples, MemberSamples):
-            return super().portion_lengths(samples, longest)
-        edges = [0, *(np.flatnonzero(np.diff(samples.places[:, 0])) + 1).tolist(), len(samples)]
-        lengths = [[longest] * (run // longest) + [run % longest] for run in np.diff(edges).tolist()]
-        return [length for of_run in lengths for length in of_run if length]
+    def edges(self, samples: OriginalSamples, longest: int) -> list[int]:
+        if samples.root is not None:
+            return super().edges(samples, longest)
+        runs = [0, *(np.flatnonzero(np.diff(samples.places[:, 0])) + 1).tolist(), len(samples)]
+        edges = (range(start, stop, longest) for start, stop in itertools.pairwise(runs))
+        return [*itertools.chain.from_iterable(edges), len(samples)]
 
     def write(self, portion: Portion, images: Images) -> Written:
         num_bytes = [image.num_bytes for _, image in images]
-        if not isinstance(self.original.samples[portion.split], MemberSamples):
+        if self.original.samples[portion.split].root is not None:
             return Written(places={"num_bytes": num_bytes})
         path = self.path(portion)
         return Written(file=None if path is None else describe_file(path))
@@ -79,24 +77,23 @@ class InPlace(Sink):
     def path(self, portion: Portion) -> Path | None:
         """The file that ends with this portion: its bytes have just been read, so that its digest takes no time."""
         samples = self.original.samples[portion.split]
-        if not isinstance(samples, MemberSamples):
+        if samples.root is not None:
             return None
         shard = samples.places[portion.stop - 1, 0]
         is_last = portion.stop == len(samples) or samples.places[portion.stop, 0] != shard
-        return samples.tars[shard] if is_last else None
+        return samples.shared_files[shard] if is_last else None
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         for split, samples in self.original.samples.items():
-            if isinstance(samples, MemberSamples):
+            if samples.root is None:
                 kept, places = splits[split].kept, splits[split].index.places
-                codecs = np.array([CODECS.index(codec) for codec in samples.codecs] or [0] * len(samples.tars))
-                for name, column in zip(PLACE, (*samples.places.T, codecs[samples.places[:, 0]]), strict=True):
-                    if name in SHARD_PLACE or column.any():
-                        places[name] = column[kept]
+                for number, name in enumerate(PLACE):
+                    if number < NUM_NEEDED or samples.places[:, number].any():
+                        places[name] = samples.places[kept, number]
                 digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
-                found = [(os.path.relpath(path, self._root), digests.get(path)) for path in samples.tars]
+                found = {os.path.relpath(path, self._root): digests.get(path) for path in samples.shared_files}
                 self.containers[split] = {
-                    name: file or describe_file(path_of(self._root) / name) for name, file in found
+                    n: file or describe_file(path_of(self._root) / n) for n, file in found.items()
                 }
         own = {name: file for files in self.containers.values() for name, file in files.items()}
         if self.in_place:
@@ -105,15 +102,8 @@ class InPlace(Sink):
         return {}
 
 
-def open_in_place(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
-    """Open images where they were found, or in the prepared folder itself.
-
-    Args:
-        folder, split: prepared folder, and which of its splits.
-        index: places of the images.
-        manifest: names of the files that they lie in.
-    """
-    return IndexedImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
+    return StoredImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
 
 
-FORMAT = Format(open=open_in_place, make_sink=InPlace, has_apart=True)
+FORMAT = Format(open=_open, make_sink=InPlace, has_apart=True)

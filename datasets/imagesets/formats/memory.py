@@ -1,47 +1,19 @@
-"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), mapped from files that processes share.
-
-Also the images of a set that was fetched, whose arrays need no preparing.
-"""
+"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), mapped from files that processes share."""
 
 import io
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, flush
-from imagesets.formats.stored import Pixels, StoredImages
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
-from imagesets.originals.samples import Original
+from imagesets.originals.samples import Original, place_rows
 from suite.base.errors import DataError
 
 _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow
-
-
-class MemoryImages(StoredImages):
-    """Images in one array (N, S, S, 3) uint8, in memory or mapped from the file ``path``."""
-
-    def __init__(self, pixels: NDArray[np.uint8], index: Index, path: Path | None = None) -> None:
-        super().__init__(index)
-        self._pixels, self._path = np.asarray(pixels), path  # not as a memmap, whose every slice costs microseconds
-
-    @property
-    def common_size(self) -> int | None:
-        return super().common_size if self._pixels.shape[1] == self.sizes[0, 0] else None
-
-    def name(self, index: int) -> str:
-        return str(self._path)
-
-    def read(self, index: int) -> Pixels:
-        image: Pixels = self._pixels[index]
-        self._check(index, image)
-        return image
-
-    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        images: Pixels = self._pixels[indices]
-        return images if self._are_whole(indices.tolist(), images) else None
 
 
 class Rows(Sink):
@@ -59,7 +31,13 @@ class Rows(Sink):
             file.seek(self._end(portion.split))
             for index, image in images:
                 assert isinstance(image.data, np.ndarray)
-                self._check_size(image.data.shape[0], image.data.shape[1], samples.names[index])
+                (height, width), name = image.data.shape[:2], samples.names[index]
+                self._side = self._side or height
+                if (height, width) != (self._side, self._side):
+                    raise DataError(
+                        f"{name} in {self.original.source} is {width} x {height} pixels, expected {self._side} x "
+                        f"{self._side}: in memory all images are squares of one size. Have them resized: --max-side N."
+                    )
                 file.write(image.data.tobytes())
                 num_rows += 1
             flush(file)
@@ -67,13 +45,14 @@ class Rows(Sink):
         return Written(places={"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
-        if finished.num_kept:
+        num_kept = len(finished.sizes)
+        if num_kept:
             self._side = finished.places["side"][0]
-        self._num_rows[portion.split] += finished.num_kept
+        self._num_rows[portion.split] += num_kept
         path = self._file(portion.split)
         if path.exists() and path.stat().st_size >= self._end(portion.split):
             return True
-        self._num_rows[portion.split] -= finished.num_kept
+        self._num_rows[portion.split] -= num_kept
         return False
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
@@ -96,24 +75,17 @@ class Rows(Sink):
         """The byte that the next row starts at."""
         return _HEADER_BYTES + self._num_rows[split] * self._side**2 * 3
 
-    def _check_size(self, height: int, width: int, name: str) -> None:
-        self._side = self._side or height
-        if (height, width) != (self._side, self._side):
-            raise DataError(
-                f"{name} in {self.original.source} is {width} x {height} pixels, expected {self._side} x {self._side}: "
-                "in memory all images are squares of one size. Have them resized: --max-side N."
-            )
 
-
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> MemoryImages:
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
     path = folder / f"{split}.npy"
     try:
         pixels = np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
         raise stale(f"{path} is no array of images: {error}") from error
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels) or pixels.shape[3] != 3:
         raise stale(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images")
-    return MemoryImages(pixels, index, path)
+    index.places |= place_rows(pixels)
+    return StoredImages(index, folder, [path.name])
 
 
 FORMAT = Format(open=_open, make_sink=Rows, has_jpegs=False)

@@ -43,56 +43,28 @@ _Pixels = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class Written(Frozen):
-    """A sink's account of a portion. Lists have one entry for each image that was kept.
+    """A sink's account of a portion. Lists have one entry for each image that was kept."""
 
-    Attributes:
-        places: the numbers that the index is to hold.
-        names: new names, if they differ from the source's.
-        file: the file that has just this portion, if there is one.
-    """
-
-    places: dict[str, list[int]] = Field(default_factory=dict)
-    names: list[str] | None = None
-    file: StoredFile | None = None
+    places: dict[str, list[int]] = Field(default_factory=dict)  # the numbers that the index is to hold
+    names: list[str] | None = None  # if they differ from the source's
+    file: StoredFile | None = None  # that has just this portion
 
 
 class Finished(Written):
-    """The outcome of a portion.
+    """The outcome of a portion."""
 
-    Attributes:
-        skipped: the reason for each corrupt image, by its index among the split's samples.
-        sizes: original height and width.
-    """
-
-    skipped: dict[int, str]
-    sizes: list[tuple[_Pixels, _Pixels]]
-
-    @property
-    def num_kept(self) -> int:
-        return len(self.sizes)
-
-
-def divide(split: Split, lengths: list[int]) -> Iterator[Portion]:
-    """Portions of these lengths, one after the other."""
-    start = 0
-    for number, length in enumerate(lengths):
-        yield Portion(split, number, start, start + length)
-        start += length
+    skipped: dict[int, str]  # the reason for each corrupt image, by its index among the split's samples
+    sizes: list[tuple[_Pixels, _Pixels]]  # original height and width
 
 
 @dataclass
 class Collected:
-    """A split as it is stored.
-
-    Attributes:
-        kept: (M,) indexes among the source's samples of those that are stored.
-        skipped: the name and the reason of each corrupt image that was left out.
-    """
+    """A split as it is stored."""
 
     portions: list[tuple[Portion, Finished]]
-    kept: NDArray[np.int64]
+    kept: NDArray[np.int64]  # (M,) indexes among the source's samples
     index: Index
-    skipped: list[tuple[str, str]]
+    skipped: list[tuple[str, str]]  # the name of each corrupt image that was left out, and the reason
 
 
 def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) -> Collected:
@@ -113,41 +85,27 @@ def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) 
 
 @dataclass(frozen=True)
 class Output:
-    """Where a sink is to write, and what.
+    """Where a sink is to write, and what."""
 
-    Attributes:
-        target: the prepared folder; behind a link, the one that it leads to.
-        ready: the folder that gets its name once it is complete.
-        changes_images: more is asked for than the source's own bytes.
-    """
-
-    target: Path
-    ready: Path
-    changes_images: bool
+    target: Path  # the prepared folder; behind a link, the one that it leads to
+    ready: Path  # the folder that gets its name once it is complete
+    changes_images: bool  # more is asked for than the source's own bytes
 
 
 class Sink(ABC):
-    """One format's output.
+    """One format's output."""
 
-    Attributes:
-        wanted: the form of an image that it needs, see ``Treatment``.
-        in_place: the source stays and becomes the prepared folder.
-        ready: the folder to write in.
-        root, containers: those of the manifest, where the images stay where they are.
-    """
-
-    wanted: ClassVar[Wanted]
-    in_place: bool = False
-    root: str | None = None
+    wanted: ClassVar[Wanted]  # the form of an image that it needs, see ``Treatment``
+    in_place: bool = False  # the source stays and becomes the prepared folder
+    root: str | None = None  # of the manifest, as ``containers``, where the images stay where they are
 
     def __init__(self, original: Original, output: Output) -> None:
         self.ready, self.original = output.ready, original
         self.containers: dict[Split, dict[str, StoredFile]] = {}
 
-    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
-        """The lengths of the portions to divide a split's samples into."""
-        lengths = [longest] * (len(samples) // longest)
-        return [*lengths, remainder] if (remainder := len(samples) % longest) else lengths
+    def edges(self, samples: OriginalSamples, longest: int) -> list[int]:
+        """The edges of the portions to divide a split's samples into."""
+        return [*range(0, len(samples), longest), len(samples)]
 
     @abstractmethod
     def write(self, portion: Portion, images: Images) -> Written:
@@ -169,11 +127,7 @@ class Sink(ABC):
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its name once it is complete and on the disk.
-
-    Raises:
-        DataError: if the disk is full.
-    """
+    """A file to write to, which takes its name once it is complete and on the disk. DataError if the disk is full."""
     partial = path.with_name(f".{path.name}.partial")
     with naming_disk_errors(path):
         with partial.open("wb") as file:

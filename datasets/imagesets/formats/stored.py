@@ -4,37 +4,65 @@ This is what the loader asks of a format. A box is (top, left, height, width) in
 that stores it smaller scales the box, so that augmentation parameters do not depend on the format.
 """
 
+import os
+import resource
+import threading
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from imagesets.decode import Interpolation, decode, decode_centered, decode_window, is_decoded, read_size
-from imagesets.manifest import Index
+from imagesets.fetch.remote import is_address
+from imagesets.manifest import Index, stale
+from imagesets.originals.samples import NUM_NEEDED, PLACE, ByteRange, find_place
+from imagesets.originals.treatment import decodable
 from suite.base.errors import DataError
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
-CHANGED = "its bytes have changed since the image set was prepared"
+_CHANGED = "its bytes have changed since the image set was prepared"
 
 
 class CorruptImageError(DataError):
     """An image that cannot be decoded."""
 
 
-class StoredImages(ABC):
-    """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``. ``stored_side`` is theirs, where all are squares of one size. The index's
-    checksums are of what is stored, and checked when it is first read."""
+class StoredImages:
+    """One split: images in ``files`` that many share, or else each in a file of its name below ``root``.
 
-    max_side: int | None = None
+    ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller. ``stored_side`` is theirs,
+    where all are squares of one size. The index's checksums are of what is stored, and checked when it is first read.
+
+    Args:
+        index: labels, sizes, and in which file an image lies, from which byte on and how long.
+        root: folder that the files are in.
+        files: names that the index's ``shard`` counts in; () where each image has a file of its own.
+        fetch: called with the path of a file that is not there, to bring it.
+    """
+
     stored_side: int | None = None
 
-    def __init__(self, index: Index) -> None:
+    def __init__(
+        self, index: Index, root: Path, files: Sequence[str] = (), fetch: Callable[[Path], None] | None = None
+    ) -> None:
         self._index, self.labels, self.sizes = index, index.labels, index.sizes
         self._crc32s = index.places.get("crc32")
         self._is_unread = np.ones(len(index.labels), bool)
+        self._root, self._files, self._fetch = str(root), files, fetch
+        columns = [index.places[name] for name in (PLACE[:NUM_NEEDED] if files else ["num_bytes"])]
+        absent = np.zeros(len(index.labels), np.int64)
+        columns += [index.places.get(name, absent) for name in PLACE[NUM_NEEDED:] if files]
+        self._places = np.stack(columns, axis=1)
+        if files and self._places[:, 0].max(initial=-1) >= len(files):
+            raise stale(f"{root} has {len(files)} files of this split by its manifest, its index names more")
+        self._descriptors: dict[int, int] = {}
+        self._opening = threading.Lock()
+        _allow_files(len(files))
+        self._is_far = is_address(self._root)
+        self._rows = self._map_rows() if len(files) == 1 and not self._is_far else None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -42,21 +70,69 @@ class StoredImages(ABC):
     @property
     def common_size(self) -> int | None:
         """The side of all images, where they are squares of one size, and stored in it."""
-        first = int(self.sizes[0, 0])
-        was_shrunk = self.max_side is not None and self.max_side < first
-        return first if bool((self.sizes == first).all()) and not was_shrunk else None
+        is_common = self.stored_side is not None and bool((self.sizes == self.stored_side).all())
+        return self.stored_side if is_common else None
 
     def name(self, index: int) -> str:
         """The file that one image comes from, for messages."""
-        return self._index.name(index)
+        own = self._index.name(index)
+        return f"{self._path(self._places[index, 0])}: {own}" if self._files else f"{self._root}/{own}"
 
-    @abstractmethod
     def read(self, index: int) -> bytes | Pixels:
-        """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes.
+        """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes. CorruptImageError if they have changed
+        since the image set was prepared."""
+        if self._files:
+            shard, *place = self._places[index].tolist()
+            data = find_place(self._path(shard), place).read(self._open(shard))
+        else:
+            data = ByteRange(self.name(index)).read()
+            if len(data) != self._places[index, 0]:
+                raise self._corrupt(index, ValueError(_CHANGED))
+        if not self._are_whole([index], [data]):
+            raise self._corrupt(index, ValueError(_CHANGED))
+        return decodable(data)
 
-        Raises:
-            CorruptImageError: if they have changed since the image set was prepared.
-        """
+    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
+        """All pixels of several images at once, (B, height, width, 3); None where they are not in one file as pixels of
+        one size, or not whole."""
+        if self._rows is None:
+            return None
+        rows = self._rows[self._places[indices, 1]].view(np.uint8)
+        images: Pixels = rows.reshape(-1, *self._places[0, 3:5].tolist(), 3)
+        return images if self._are_whole(indices.tolist(), images) else None
+
+    def _map_rows(self) -> NDArray[np.void] | None:
+        """The only file, mapped, as pixels that start at any byte; None where not all images are pixels of one size."""
+        sides = self._places[:, 3:5]
+        if not sides.all() or (sides != sides[:1]).any() or self._places[:, 6].any():
+            return None
+        data = np.asarray(np.memmap(self._path(0), np.uint8, "r"))
+        row = np.dtype((np.void, int(self._places[0, 2])))
+        return as_strided(data[: row.itemsize].view(row), (len(data) - row.itemsize + 1,), (1,), writeable=False)
+
+    def _path(self, shard: int) -> str:
+        return f"{self._root}/{self._files[shard]}"
+
+    def _open(self, shard: int) -> int | None:
+        """The descriptor of a file, which stays open; None of one behind an address."""
+        if self._is_far:
+            return None
+        if (descriptor := self._descriptors.get(shard)) is not None:
+            return descriptor
+        with self._opening:
+            if shard not in self._descriptors:
+                path = Path(self._path(shard))
+                if self._fetch is not None and not path.exists():
+                    self._fetch(path)
+                try:
+                    self._descriptors[shard] = os.open(path, os.O_RDONLY)
+                except OSError as error:
+                    raise DataError(f"{path} cannot be opened: {error.strerror}") from error
+            return self._descriptors[shard]
+
+    def __del__(self) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
 
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
@@ -65,21 +141,14 @@ class StoredImages(ABC):
         except ValueError as error:
             raise self._corrupt(index, error) from error
 
-    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster and they are
-        whole."""
-        return None
-
     def window(
         self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         """Write a box of one image, resized by antialiased interpolation, into ``out``.
 
         Args:
-            box: (top, left, height, width) in pixels of the original image.
-            size: S, the side of the result.
-            out: (S, S, 3) uint8.
-            interpolation: the filter that resizes.
+            index, box: the image, and (top, left, height, width) in pixels of the original one.
+            size, out, interpolation: S, what is filled, (S, S, 3) uint8, and the filter that resizes.
         """
         try:
             data = self.read(index)
@@ -91,9 +160,8 @@ class StoredImages(ABC):
         """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
 
         Args:
-            resize: the shorter side after resizing.
-            size: S, the side of the window.
-            out: (S, S, 3) uint8.
+            index, resize: the image, and its shorter side after resizing.
+            size, out: S, the side of the window, and what is filled, (S, S, 3) uint8.
         """
         try:
             data, (height, width) = self.read(index), self.sizes[index].tolist()
@@ -105,10 +173,6 @@ class StoredImages(ABC):
                 self.window(index, box, size, out)
         except ValueError as error:
             raise self._corrupt(index, error) from error
-
-    def _check(self, index: int, data: bytes | Pixels) -> None:
-        if not self._are_whole([index], [data]):
-            raise self._corrupt(index, ValueError(CHANGED))
 
     def _are_whole(self, indices: list[int], images: Sequence[bytes | Pixels] | Pixels) -> bool:
         """Whether images are what was stored, as far as they are read for the first time."""
@@ -137,3 +201,11 @@ def scale_box(
         edges.append((start, min(stop, stored[axis]) - start))
     (top, height), (left, width) = edges
     return top, left, height, width
+
+
+def _allow_files(number: int) -> None:
+    """Let this process keep so many more files open, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = soft + number if hard == resource.RLIM_INFINITY else min(soft + number, hard)
+    if soft not in (wanted, resource.RLIM_INFINITY):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,10 +1,7 @@
 """The WebDataset format: ``train-000000.tar`` and so on, of ``INDEX.jpg`` (or ``.png``) and ``INDEX.cls``.
 
-Shards are written by webdataset's own writer, with nothing in them of when and by whom. Their samples are found by an
-index of offsets, and read in any order.
-
-A tar is read front to back by ``webdataset`` itself; one order for all formats needs any sample at any time. Nothing
-of a shard but the bytes of its images is looked at here: ``prepare`` has checked its members.
+Shards are written by webdataset's own writer, with nothing in them of when and by whom. ``webdataset`` reads a tar from
+front to back; here samples are found by an index of offsets, since one order for all formats needs any at any time.
 """
 
 import uuid
@@ -14,8 +11,8 @@ from typing import ClassVar
 from imagesets.fetch import remote
 from imagesets.formats import Format
 from imagesets.formats.in_place import InPlace
-from imagesets.formats.indexed import IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import Original
 from imagesets.originals.tars import list_members
@@ -24,11 +21,7 @@ from suite.base.errors import DataError, SpecError
 
 
 def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
-    """Copy ``url/NAME`` to ``path``.
-
-    Raises:
-        DataError: if it cannot be had, or is not what the manifest says.
-    """
+    """Copy ``url/NAME`` to ``path``. DataError if it cannot be had, or is not what the manifest says."""
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")  # nodes, processes, threads may all fetch it
     source = f"{url.rstrip('/')}/{path.name}"
     try:
@@ -68,12 +61,12 @@ class Shards(Sink):
         return self.ready / f"{portion.stem}.tar"
 
 
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
     def fetch(path: Path) -> None:
         if manifest.shards_url is not None:
             fetch_shard(manifest.shards_url, path, manifest.files[path.name])
 
-    return IndexedImages(index, folder, manifest.shards(split), fetch)
+    return StoredImages(index, folder, manifest.shards(split), fetch)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:

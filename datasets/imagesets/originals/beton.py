@@ -23,23 +23,20 @@ HEADER.names = ("version", "num_fields", "page_size", "num_samples", "alloc_tabl
 FIELD = np.dtype([("type_id", "<u1"), ("name", "<u1", 16), ("arguments", "<u1", 1024)])
 IMAGE = np.dtype([("mode", "<u1"), ("width", "<u2"), ("height", "<u2"), ("data_ptr", "<u8")])
 METADATA = np.dtype([("image", IMAGE), ("label", "<i8")], align=True)
-PLACE = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
+ENTRY = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
 
 
 def list_file(path: Path) -> list[Listed]:
     """One file's images, JPEGs or pixels, each in the size that it was stored in."""
     images, labels, table = read_beton(path)
     shapes = [images[name] * (images["mode"] == RAW) for name in ("height", "width")]
-    places = np.stack([table["ptr"], table["size"], *shapes, *np.zeros((2, len(labels)))], 1).astype(np.int64)
+    places = np.stack([table["ptr"], table["size"], *shapes], 1).astype(np.int64)
     return [Listed(path, labels, places)]
 
 
 def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.void]]:
     """A .beton's tables: of images (mode, width, height), labels, and places (ptr, size); each (N,), in order.
-
-    Raises:
-        DataError: if it is cut short, or has other fields than an image and a label.
-    """
+    DataError if it is cut short, or has other fields than an image and a label."""
     try:
         with open_file(path) as file:
             [header] = _read(file, HEADER, 1)
@@ -51,7 +48,7 @@ def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray
                 raise ValueError(f"its fields are {_show(fields)}, expected {_show(FIELDS)}")
             metadata = _read(file, METADATA, int(header["num_samples"]))
             table_start = file.seek(int(header["alloc_table_ptr"]))
-            table = np.sort(_read(file, PLACE, len(metadata)), order="sample_id")
+            table = np.sort(_read(file, ENTRY, len(metadata)), order="sample_id")
             if file.read(1):
                 raise ValueError("it goes on behind its table of places")
         _check_tables(metadata["image"], table, table_start)

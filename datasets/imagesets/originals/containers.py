@@ -9,19 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import braceexpand
 import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.manifest import MANIFEST, SPLITS, Split, split_word
-from imagesets.originals.samples import (
-    GZIP,
-    GzipSamples,
-    MemberSamples,
-    Original,
-    OriginalSamples,
-    list_some,
-    sort_classes,
-)
+from imagesets.originals.samples import Original, OriginalSamples, list_some, sort_classes
 from suite.base.errors import DataError
 from suite.base.files import read_file
 
@@ -32,56 +25,33 @@ LABELS = ("label", "fine_label", "y")
 WORDNET_ID = re.compile(r"(?:^|_)(n\d{8})(?=[_.])")
 _LARGE_BYTES = 1 << 30  # are listed in several processes, which take seconds to start
 _NUMBERED = re.compile(r"(.*?)(\d+)((?:-of-(\d+))?\.[a-z.]+)", re.IGNORECASE)
+_INFOS = ("_info.json", "info.json")
 _CLASS_FILE = re.compile(r"(\w+_)?(class_?names|classes)\.txt", re.IGNORECASE)
 
 
 class Listed(NamedTuple):
-    """One file's images in its order.
-
-    Attributes:
-        labels: (N,) numbers, or the names of the classes.
-        places: offset and length, or with four columns more: height and width of pixels, offset and length of the
-            compressed page, each 0 where there are none. (N, 2) or (N, 6).
-        names: names for messages; where there are none, images are numbered.
-        classes: the names that the file gives its classes, if any.
-        codec: the compression of pages.
-        passed: names of the other members of the file.
-    """
+    """One file's images in its order."""
 
     path: Path
-    labels: NDArray[Any] | list[str]
-    places: NDArray[np.int64]
-    names: Sequence[str] = ()
-    classes: tuple[str, ...] = ()
-    codec: str = ""
-    passed: Sequence[str] = ()
+    labels: NDArray[Any] | list[str]  # (N,) numbers, or the names of the classes
+    places: NDArray[np.int64]  # (N, 2 to 7), columns of ``PLACE`` behind its first
+    names: Sequence[str] = ()  # for messages; where there are none, images are numbered
+    classes: tuple[str, ...] = ()  # the names that the file gives them, if any
+    passed: Sequence[str] = ()  # names of the other members of the file
 
 
 class Options(NamedTuple):
-    """Which images are wanted, and how files are listed.
+    """Which images are wanted, and how files are listed."""
 
-    Attributes:
-        num_classes: number of classes that there have to be; None takes it from the files.
-        num_kept: number of first classes whose samples are kept; None keeps all.
-        label_key: the label's key in ``.json`` members; None finds it.
-        apply: function that does what ``map`` does, perhaps in several processes.
-    """
-
-    num_classes: int | None = None
-    num_kept: int | None = None
-    label_key: str | None = None
-    apply: Callable[..., Iterable[Any]] = map
+    num_classes: int | None = None  # that there have to be; None takes it from the files
+    num_kept: int | None = None  # the number of first classes whose samples are kept; None keeps all
+    label_key: str | None = None  # in ``.json`` members; None finds it
+    apply: Callable[..., Iterable[Any]] = map  # perhaps in several processes
 
 
 def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:
-    """The files of each split, sorted by name: those whose names, or else their folders', have its word.
-
-    Args:
-        chosen: the files that a pattern of the user's names, instead of all.
-
-    Raises:
-        DataError: if a number is missing among them, or a split has files of several sorts.
-    """
+    """The files of each split, sorted by name: those whose names, or else their folders', have its word; of all, or of
+    those that a pattern has ``chosen``. DataError if a number is missing, or a split has files of several sorts."""
     found: dict[str, list[Path]] = {"train": [], "val": [], "test": []}
     for path in sorted(chosen or (*folder.glob("*"), *folder.glob("*/*"))):
         if path.name.lower().endswith(endings) and "/." not in f"/{path.relative_to(folder).as_posix()}":
@@ -91,7 +61,29 @@ def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:
     files: Files = {"train": found["train"], "test": found["val"] or found["test"]}  # ImageNet's test has no labels
     for split, paths in files.items():
         _check_numbers(folder, split, paths, is_chosen=chosen is not None)
+        if paths and chosen is None:
+            _check_listed(folder, split, paths)
     return files
+
+
+def _check_listed(folder: Path, split: Split, paths: list[Path]) -> None:
+    """Raise DataError if a file is missing beside these that timm's ``_info.json`` names."""
+    there = {path.relative_to(folder).as_posix() for path in paths}
+    sorts = {re.sub(r"\d+", "", name) for name in there}
+    depth = max(name.count("/") for name in there)
+    for info in (folder / name for name in _INFOS if (folder / name).exists()):
+        strings = re.findall(r'"([^"\n]+)"', read_file(info).decode(errors="replace"))
+        named = [one for text in strings if text.endswith(paths[0].suffix) for one in braceexpand.braceexpand(text)]
+        listed = {"/".join(name.split("/")[-1 - depth :]) for name in named}
+        if absent := sorted(name for name in listed - there if re.sub(r"\d+", "", name) in sorts):
+            raise _absent(folder, split, [f"{folder}/{name}" for name in absent], f"{paths[0].stem}*{paths[0].suffix}")
+
+
+def _absent(folder: Path, split: str, absent: list[str], example: str) -> DataError:
+    return DataError(
+        f"{len(absent)} of the {split} files are missing: {list_some(absent)}. Bring them, or name those that "
+        f"are to be read: --source '{folder}/PATTERN', such as '{example}'"
+    )
 
 
 def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: bool) -> None:
@@ -114,10 +106,7 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         last = max(max(numbers), first + int(declared[1]) - 1 if declared and not is_chosen else 0)
         width = len(next(iter(numbers.values())))
         if absent := [f"{start}{number:0{width}d}{end}" for number in range(first, last + 1) if number not in numbers]:
-            raise DataError(
-                f"{len(absent)} of the {split} files are missing: {list_some(absent)}. Bring them, or name those that "
-                f"are to be read: --source '{folder}/PATTERN', such as '{Path(start).name}{{0004..0007}}{end}'"
-            )
+            raise _absent(folder, split, absent, f"{Path(start).name}{{0004..0007}}{end}")
 
 
 def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> str:
@@ -132,14 +121,11 @@ def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> 
 
 
 def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Listed]], options: Options) -> Original:
-    """The samples of files, in the order that they have there.
+    """The samples of files, in the order that they have there. DataError if a split has no files, a file is broken or
+    has a label out of range or other classes, or a class has no images.
 
     Args:
         list_file: lists one of them, or those that it names.
-
-    Raises:
-        DataError: if a split has no files, a file is broken or has a label out of range or other classes, or a class
-            has no images.
     """
     notes: list[str] = []
     classes, num_classes = read_classes(folder, options.num_classes, notes), options.num_classes
@@ -190,7 +176,7 @@ def _order_classes(folder: Path, named: tuple[str, ...], found: dict[Split, list
     return named if set(named) == train else tuple(sort_classes(train))
 
 
-def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_kept: int | None) -> MemberSamples:
+def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_kept: int | None) -> OriginalSamples:
     """The samples of a split's files, those of the first classes where only these are to be kept."""
     numbers = {name: number for number, name in enumerate(classes)}
     names: list[str] = []
@@ -209,9 +195,7 @@ def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_
         names += [f"{one.path.name}/{its_names[index]}" for index in kept.tolist()]
         labels.append(its_labels[kept])
         places.append(np.insert(one.places[kept], 0, number, axis=1))
-    paths, codecs = [one.path for one in listed], [one.codec for one in listed]
-    kind = GzipSamples if paths[0].name.endswith(GZIP) else MemberSamples
-    return kind(paths, names, np.concatenate(labels), np.concatenate(places), codecs)
+    return OriginalSamples(names, np.concatenate(labels), [one.path for one in listed], np.concatenate(places))
 
 
 def read_classes(folder: Path, num_classes: int | None, notes: list[str]) -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from imagesets.fetch import storage
 from imagesets.fetch.remote import SCHEMES, is_address, list_folder
 from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.fetch.sources import find_local_sources, list_forms
-from imagesets.manifest import SPLITS
+from imagesets.manifest import SPLITS, Split
 from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.containers import Options
-from imagesets.originals.samples import GZIP, Original, OriginalSamples, PixelSamples, list_some
+from imagesets.originals.samples import GZIP, Original, OriginalSamples, list_some, place_rows
 from suite.base.errors import DataError, SpecError, unknown_name
 
 _SHARDS, _ZIPS = (".tar", *GZIP), (".zip",)
@@ -27,22 +27,13 @@ _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def open_original(
-    dataset: str,
-    source: str | None,
-    data_dir: Path,
-    options: Options | None = None,
-) -> Original:
-    """The samples of an image set, in its own order.
+def open_original(dataset: str, source: str | None, data_dir: Path, options: Options | None = None) -> Original:
+    """The samples of an image set, in its own order. SpecError if the name cannot be, or nothing can be fetched under
+    it; DataError if the source is not there, broken, or not what the name says.
 
     Args:
-        dataset: a name in the catalog, or one that the user gives to images of their own.
+        dataset, options: a name in the catalog or of the user's own, and how containers are listed.
         source: a folder, one of its files, or a pattern of shards; None lets ``fetch`` get them into ``data_dir``.
-        options: how shards and other containers are listed.
-
-    Raises:
-        SpecError: if the name cannot be, or nothing can be fetched under it.
-        DataError: if the source is not there, broken, or not what the name says.
     """
     info = CATALOG.get(dataset)
     if source is None:
@@ -71,11 +62,8 @@ def open_original(
 
 
 def _expand(source: str) -> list[Path] | None:
-    """The files that a pattern with braces, *, ? or [] names; None for what is none.
-
-    Raises:
-        DataError: if one that it names is not there.
-    """
+    """The files that a pattern with braces, *, ? or [] names; None for what is none. DataError if one that it names is
+    not there."""
     is_far = is_address(source)
     if not re.search(r"[*?{\[]", source) or (not is_far and (Path(source).exists() or _URL.match(source))):
         return None
@@ -115,21 +103,15 @@ def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Ori
     path = fetch.ensure(info.name, data_dir, source)
     arrays = storage.open_arrays(path)
     classes = info.class_names or tuple(str(label) for label in range(info.num_classes))
-    samples: dict[str, OriginalSamples] = {}
+    samples: dict[Split, OriginalSamples] = {}
     for split in SPLITS:
         images, labels = arrays[f"{split}_images"], np.asarray(arrays[f"{split}_labels"])
         names = [f"{split}/{classes[label]}/{index:06d}.png" for index, label in enumerate(labels.tolist())]
-        assert isinstance(images, np.memmap)
-        samples[split] = PixelSamples(path, images.offset, images.shape[1:], names, labels)
-    return Original(classes, str(source or path), {split: samples[split] for split in SPLITS})
+        samples[split] = OriginalSamples(names, labels, [path], np.stack([*place_rows(images).values()], axis=1))
+    return Original(classes, str(source or path), samples, is_checked=True)
 
 
-def _open(
-    source: Path,
-    info: ImageSetInfo | None,
-    chosen: list[Path] | None,
-    options: Options,
-) -> Original:
+def _open(source: Path, info: ImageSetInfo | None, chosen: list[Path] | None, options: Options) -> Original:
     """The samples of a folder in any form, or of the form that one of its files, if it was named, belongs to."""
     num_kept = info.num_classes if info is not None and info.subset_of else None
     folder, file = (source, None) if chosen or source.is_dir() else (source.parent, source.name)
@@ -186,11 +168,7 @@ def _open_container(folder: Path, source: Path, chosen: list[Path] | None, optio
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:
-    """The differences from the catalog in the number of images, a line each.
-
-    Raises:
-        DataError: another number of classes.
-    """
+    """The differences from the catalog in the number of images, a line each; DataError for one in that of classes."""
     if len(original.classes) != info.num_classes:
         raise DataError(
             f"{original.source} has {len(original.classes)} classes, expected {info.num_classes} for {info.name}. "
@@ -200,5 +178,7 @@ def _compare(original: Original, info: ImageSetInfo) -> list[str]:
     for split, samples in original.samples.items():
         found, expected = len(samples.labels), info.num_train if split == "train" else info.num_test
         if found != expected and not info.subset_of:  # nobody's part of a set has to be complete
-            notes.append(f"warning: found {found:,} {split} images, {info.title} has {expected:,}")
+            last = samples.shared_files[-1].name if samples.shared_files else ""
+            behind = f": are there files behind {last}?" if found < expected and re.search(r"\d", last) else ""
+            notes.append(f"warning: found {found:,} {split} images, {info.title} has {expected:,}{behind}")
     return notes

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from imagesets.originals.samples import FileSamples, Original, class_name, list_some, sort_classes
+from imagesets.originals.samples import Original, OriginalSamples, class_name, list_some, sort_classes
 from suite.base.errors import DataError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
@@ -26,16 +26,13 @@ def find_test(root: Path) -> Path | None:
 
 def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: FlatLabels) -> Original:
     """An image folder's samples: sorted classes, sorted files in each. What is passed over is counted in a note.
+    DataError if there is no test folder, a class is empty, or one folder has other classes than the other.
 
     Args:
-        source: the path that the user named.
-        root: the folder that has ``train/``.
+        source, root: the path that the user named, and the folder that has ``train/``.
         num_kept: keep only so many of the sorted classes; None keeps all.
         flat_labels: makes, for a test folder without class folders, a function from a file's name to its label, or to
             None where the file's class is not kept.
-
-    Raises:
-        DataError: no test folder, an empty class, other classes in the one than in the other.
     """
     test = find_test(root)
     if test is None:
@@ -50,7 +47,12 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
         passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
-        test_samples = _list_flat(root, test, flat_labels(source, tuple(classes)), passed)
+        label_of = flat_labels(source, tuple(classes))
+        images = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, test.name, passed)]
+        if not images:
+            raise DataError(f"{test} has no images and no folders. Expected one folder for each class.")
+        kept = sorted((label, name) for label, name in images if label is not None)  # as if there were class folders
+        test_samples = OriginalSamples([name for _, name in kept], [label for label, _ in kept], root=root)
     train_samples, notes = _list_classes(root, train, classes, passed), []
     if sorted(classes) != classes:
         notes.append(f"the class folders are numbers, and sorted as such: {list_some(classes)}")
@@ -73,7 +75,7 @@ def check_classes(found: dict[str, list[str]]) -> None:
         )
 
 
-def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> FileSamples:
+def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> OriginalSamples:
     names, labels = [], []
     for label, name in enumerate(classes):
         files = _list_images(root, folders[name], passed)
@@ -81,25 +83,12 @@ def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passe
             raise DataError(f"class {name!r} has no images: {root / folders[name]} is empty. Remove it or fill it.")
         names += files
         labels += [label] * len(files)
-    return FileSamples(root, names, labels)
-
-
-def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None], passed: list[str]) -> FileSamples:
-    """Ordered as if there were class folders, so that the order does not depend on how a set was unpacked."""
-    found = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, folder.name, passed)]
-    if not found:
-        raise DataError(f"{folder} has no images and no folders. Expected one folder for each class.")
-    kept = sorted((label, name) for label, name in found if label is not None)
-    return FileSamples(root, [name for _, name in kept], [label for label, _ in kept])
+    return OriginalSamples(names, labels, root=root)
 
 
 def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:
-    """The images in a folder and below, as sorted paths from ``root``; other files are added to ``passed``.
-
-    Raises:
-        OSError: a folder below it cannot be read.
-        DataError: a link leads to a folder whose images are taken already, such as one that it is in.
-    """
+    """The images in a folder and below, as sorted paths from ``root``; other files are added to ``passed``. DataError
+    if a link leads to a folder whose images are taken already, such as one that it is in."""
     names: list[str] = []
     seen: dict[tuple[int, int], str] = {}
     for where, folders, files in os.walk(root / folder, onerror=_refuse, followlinks=True):
@@ -121,10 +110,7 @@ def _refuse(error: OSError) -> None:
 
 def list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
     """The class folders in a split's folder, {name of the class: path from its root}, and the other files there.
-
-    Raises:
-        DataError: the name of one cannot be a class's, or two are one name, composed and decomposed.
-    """
+    DataError if the name of one cannot be a class's, or two are one name, composed and decomposed."""
     found: dict[str, str] = {}
     other_files = []
     with os.scandir(folder) as entries:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from imagesets.fetch.convert import read_members, refusing_broken
-from imagesets.originals.samples import MemberSamples, Original, sort_classes
+from imagesets.manifest import SPLITS
+from imagesets.originals.samples import Original, OriginalSamples, sort_classes
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
 
@@ -26,54 +27,37 @@ _VAL_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG", re.IGNORECASE)
 
 
 def open_tars(source: Path, num_kept: int | None) -> Original:
-    """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None.
-
-    Raises:
-        DataError: if a file is missing, cut short, or not laid out as distributed.
-    """
-    train, val = source / TRAIN_TAR, source / VAL_TAR
-    inner = {_class_name(train, member): member for member in list_members(train)}
+    """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None. DataError if a file is
+    missing, cut short, or not laid out as distributed."""
+    train, inner, rows = source / TRAIN_TAR, dict[str, Member](), list[tuple[int, Member]]()
+    for member in list_members(train):
+        if (match := re.fullmatch(r"(?:\./)?([\w-]+)\.tar", member.name)) is None:
+            told = "expected only the classes' tars, such as n01440764.tar"
+            raise DataError(f"{train}: found member {member.name!r}, {told}")
+        inner[match[1]] = member
     classes = tuple(sort_classes(inner)[:num_kept])
-    names, labels, places = [], [], []
     for label, name in enumerate(classes):
-        tar = inner[name]
-        images = sorted(list_members(train, tar), key=lambda member: member.name)
+        images = sorted(list_members(train, inner[name]), key=lambda member: member.name)
         if not images:
-            raise DataError(f"class {name!r} has no images: {train}: {tar.name} is empty")
-        names += [f"{name}/{image.name}" for image in images]
-        labels += [label] * len(images)
-        places += [(0, image.offset, image.length) for image in images]
-    train_samples = MemberSamples([train], names, labels, places)
+            raise DataError(f"class {name!r} has no images: {train}: {inner[name].name} is empty")
+        rows += [(label, image) for image in images]
     label_of = read_val_labels(source, classes, all_kept=num_kept is None)
-    test_samples = _list_val(val, classes, label_of)
-    return Original(classes, str(source), {"train": train_samples, "test": test_samples})
-
-
-def _class_name(path: Path, member: Member) -> str:
-    match = re.fullmatch(r"(?:\./)?([\w-]+)\.tar", member.name)
-    if match is None:
-        raise DataError(f"{path}: found member {member.name!r}, expected only the classes' tars, such as n01440764.tar")
-    return match[1]
-
-
-def _list_val(path: Path, classes: tuple[str, ...], label_of: Callable[[str], int | None]) -> MemberSamples:
-    found = [(label_of(member.name.rpartition("/")[2]), member) for member in list_members(path)]
+    found = [(label_of(member.name.rpartition("/")[2]), member) for member in list_members(source / VAL_TAR)]
     kept = sorted(((label, m) for label, m in found if label is not None), key=lambda pair: (pair[0], pair[1].name))
-    return MemberSamples(
-        [path],
-        [f"{classes[label]}/{member.name}" for label, member in kept],
-        [label for label, _ in kept],
-        [(0, member.offset, member.length) for _, member in kept],
-    )
+    samples = {"train": _as_samples(train, classes, rows), "test": _as_samples(source / VAL_TAR, classes, kept)}
+    return Original(classes, str(source), {split: samples[split] for split in SPLITS})
+
+
+def _as_samples(tar: Path, classes: tuple[str, ...], rows: list[tuple[int, Member]]) -> OriginalSamples:
+    names = [f"{classes[label]}/{member.name}" for label, member in rows]
+    places = [(0, member.offset, member.length) for _, member in rows]
+    return OriginalSamples(names, [label for label, _ in rows], [tar], places)
 
 
 def read_val_labels(source: Path, classes: tuple[str, ...], all_kept: bool = True) -> Callable[[str], int | None]:
     """A function from a validation image's file name to its label; None where the class is not one of ``classes``.
-
-    Raises:
-        DataError: if neither the devkit nor Kaggle's table is in ``source`` or above it. The function: for a name
-            that they do not know, and, if ``all_kept``, for a class that is not there.
-    """
+    DataError if neither the devkit nor Kaggle's table is in ``source`` or above it. The function: for a name that they
+    do not know, and, if ``all_kept``, for a class that is not there."""
     wnids, ground_truth = _read_ground_truth(source)
     labels = {name: label for label, name in enumerate(classes)}
 

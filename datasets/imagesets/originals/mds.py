@@ -60,7 +60,7 @@ def _list_shard(folder: Path, shard: dict[str, Any]) -> Listed:
         raise ValueError(f"{path.name} has samples of other lengths than its offsets say")
     kind = np.dtype("int64" if kinds[1] == "int" else kinds[1]).newbyteorder("<")
     labels = _gather(data, starts[:, label], sizes[label]).view(kind)[:, 0].astype(np.int64)
-    places = np.stack([starts[:, image], lengths[:, image], *np.zeros((4, len(labels)), np.int64)], 1)
+    places = np.stack([starts[:, image], lengths[:, image], *np.zeros((2, len(labels)), np.int64)], 1)
     if kinds[0] == "pil":
         _find_pixels(path, data, places)
     return Listed(path, labels, places)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from imagesets.originals.containers import IMAGES, LABELS, Listed, find_column
+from imagesets.originals.samples import CODECS
 from suite.base.errors import DataError
 from suite.base.files import open_file
 from suite.base.parquet_pages import find_values, import_pyarrow
@@ -33,7 +34,7 @@ def _list(path: Path, file: Any, parquet: Any) -> Listed:
             f"{path} has {image} of type {kinds[0]} and {label} of type {kinds[1]}, expected the bytes of encoded "
             "images (binary, or struct<bytes: binary, path: string>) and whole numbers. Convert it to class folders."
         )
-    labels, places, codec = [np.zeros(0, np.int64)], list[tuple[int, ...]](), ""
+    labels, places = [np.zeros(0, np.int64)], list[tuple[int, ...]]()
     for group in range(parquet.num_row_groups):
         table = parquet.read_row_group(group, columns=[column, label])
         images = table[image].combine_chunks()
@@ -44,11 +45,11 @@ def _list(path: Path, file: Any, parquet: Any) -> Listed:
         start, codec = min(chunk.data_page_offset, chunk.dictionary_page_offset or np.inf), chunk.compression
         file.seek(start)
         found = find_values(file.read(chunk.total_compressed_size), start, codec, images.to_pylist())
-        places += [(offset, length, 0, 0, *page) for offset, length, *page in found]
+        places += [(offset, length, 0, 0, *page, CODECS.index(codec)) for offset, length, *page in found]
         labels.append(table[label].to_numpy().astype(np.int64))
     try:
         names = json.loads(schema.metadata[b"huggingface"])["info"]["features"][label]["names"]
     except (KeyError, TypeError, ValueError):
         names = []
     classes = tuple(map(str, names))
-    return Listed(path, np.concatenate(labels), np.array(places, np.int64).reshape(-1, 6), (), classes, codec)
+    return Listed(path, np.concatenate(labels), np.array(places, np.int64).reshape(-1, 7), (), classes)

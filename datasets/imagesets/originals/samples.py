@@ -9,12 +9,11 @@ import hashlib
 import os
 import unicodedata
 import zlib
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,8 @@ from suite.base.files import open_file
 from suite.base.parquet_pages import decompress
 
 CODECS = ("", "UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD")  # an index has their numbers
+PLACE = ("shard", "offset", "length", "height", "width", "page_offset", "page_length", "codec")
+NUM_NEEDED = 3  # of these; an index leaves the others out where they are 0
 GZIP = (".tar.gz", ".tgz")
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 
@@ -40,43 +41,43 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded.
-
-    With a page, offset and length count within the page, decompressed.
-    """
+    """The place of one image: a part of a file, or all of it."""
 
     path: str
     offset: int = 0
     length: int = -1
-    shape: tuple[int, int, int] | None = None
-    page: Page | None = None
+    shape: tuple[int, int, int] | None = None  # of pixels; None for an encoded image
+    page: Page | None = None  # that offset and length count within, once it is decompressed
+    data: bytes | None = None  # that was read already, since the file cannot be read from any place
 
     def read(self, descriptor: int | None = None) -> bytes | Pixels:
-        """The image's bytes, or its pixels.
-
-        Args:
-            descriptor: the file, where somebody keeps it open; None opens it.
-
-        Raises:
-            DataError: if the file cannot be read or is too short.
-        """
-        if self.page is None:
-            data = _read_bytes(self.path, self.offset, self.length, descriptor)
-        else:
+        """The image's bytes, or its pixels, by ``descriptor`` where somebody keeps the file open. DataError if the file
+        cannot be read or is too short."""
+        if self.data is not None:
+            data = self.data
+        elif self.page is not None:
             data = _read_page(self.path, self.page)[self.offset : self.offset + self.length]
+        else:
+            data = _read_bytes(self.path, self.offset, self.length, descriptor)
         if len(data) < self.length:
             raise DataError(f"{self.path} ends after {self.offset + len(data):,} bytes, in the middle of an image")
         return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBytes(ByteRange):
-    """An image that was read already, since its file cannot be read from any place."""
+def find_place(path: str, place: Sequence[int]) -> ByteRange:
+    """The image of a line of a table, by its numbers behind the first of ``PLACE``."""
+    offset, length, height, width, start, num_bytes, codec = place
+    page = Page(start, num_bytes, CODECS[codec]) if num_bytes else None
+    return ByteRange(path, offset, length, (height, width, 3) if height else None, page)
 
-    data: bytes = b""
 
-    def read(self, descriptor: int | None = None) -> bytes:
-        return self.data
+def place_rows(images: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+    """The places of an array's images (N, height, width, 3) in the file that it is mapped from."""
+    assert isinstance(images, np.memmap)
+    num, height, width, channels = images.shape
+    length = height * width * channels
+    columns = (0, images.offset + np.arange(num) * length, length, height, width)
+    return dict(zip(PLACE, np.broadcast_arrays(*columns), strict=False))
 
 
 def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = None) -> bytes:
@@ -101,119 +102,84 @@ def _read_page(path: str, page: Page) -> bytes:
         raise DataError(f"{path}: the page at byte {page.offset:,} cannot be decompressed: {error}") from error
 
 
-class OriginalSamples(ABC):
-    """One split. ``names`` are for messages and start with the class's folder, where there is one."""
+class OriginalSamples:
+    """One split, as a table.
 
-    def __init__(self, names: list[str], labels: Sequence[int] | NDArray[np.int64]) -> None:
+    Args:
+        names: names for messages, which start with the class's folder where there is one.
+        labels: (N,) classes.
+        files: files that many images share; of gzip tars, ``byte_range`` brings the bytes along.
+        places: (N, 3 to 8), the first columns of ``PLACE``; the others are 0.
+        root: folder below which each image is a file of its name, where there are no such files.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        labels: Sequence[int] | NDArray[np.int64],
+        files: Sequence[Path] = (),
+        places: Sequence[tuple[int, ...]] | NDArray[np.int64] = (),
+        root: Path | None = None,
+    ) -> None:
         self.names, self.labels = names, np.asarray(labels, np.int64)
+        self.shared_files, self.root = files, root
         for name in names:  # the index keeps them as lines of UTF-8
             if "\n" in name or name.encode(errors="ignore").decode() != name:
                 raise DataError(f"{name!r} has bytes that are not UTF-8, or a line break. Rename it.")
+        self.places = np.zeros((len(places), len(PLACE)), np.int64)
+        if len(places):
+            given = np.asarray(places, np.int64)
+            self.places[:, : given.shape[1]] = given
+        self.is_gzip = any(path.name.endswith(GZIP) for path in files)
+        self._opened: tuple[int, gzip.GzipFile] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
-    @abstractmethod
     def byte_range(self, index: int) -> ByteRange:
         """The place of one image's bytes."""
+        if self.root is not None:
+            return ByteRange(f"{self.root}/{self.names[index]}")
+        number, *place = self.places[index].tolist()
+        found = find_place(str(self.shared_files[number]), place)
+        return replace(found, data=self._read_gzip(number, found)) if self.is_gzip else found
 
-    @abstractmethod
+    def _read_gzip(self, number: int, place: ByteRange) -> bytes:
+        """Go on in a compressed tar, which can be read from front to back alone."""
+        try:
+            if self._opened is None or self._opened[0] != number:
+                self._opened = number, gzip.GzipFile(fileobj=open_file(self.shared_files[number]))
+            self._opened[1].seek(place.offset)
+            return self._opened[1].read(place.length)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{place.path} cannot be read: {str(error).rstrip('.')}. Bring it again.") from error
+
     def files(self) -> list[str]:
         """The files that the images are in."""
+        names = self.names if self.root is not None else ()
+        return [*map(str, self.shared_files), *(f"{self.root}/{name}" for name in names)]
 
     def fingerprint(self) -> str:
         """A digest of what is listed, to notice that a source changed between two runs."""
-        digest = hashlib.sha256(Index.encode_names(self.names).tobytes())
-        digest.update(self.labels.tobytes())
-        return digest.hexdigest()
-
-
-class FileSamples(OriginalSamples):
-    """Files ``root / name``."""
-
-    def __init__(self, root: Path, names: list[str], labels: Sequence[int]) -> None:
-        super().__init__(names, labels)
-        self.root = root
-
-    def byte_range(self, index: int) -> ByteRange:
-        return ByteRange(f"{self.root}/{self.names[index]}")
-
-    def files(self) -> list[str]:
-        return [f"{self.root}/{name}" for name in self.names]
-
-
-class MemberSamples(OriginalSamples):
-    """Members of ``tars`` or other files: ``places`` are (number of the file, offset, length), with four columns more
-    where they matter: height and width of pixels, offset and length of the compressed page. They are kept as (N, 7).
-    ``codecs`` are those of each file's pages."""
-
-    def __init__(
-        self,
-        tars: list[Path],
-        names: list[str],
-        labels: Sequence[int] | NDArray[np.int64],
-        places: Sequence[tuple[int, ...]] | NDArray[np.int64],
-        codecs: Sequence[str] = (),
-    ) -> None:
-        super().__init__(names, labels)
-        self.tars, self.codecs = tars, codecs
-        self.places = np.zeros((len(names), 7), np.int64)
-        if names:
-            given = np.asarray(places, np.int64)
-            self.places[:, : given.shape[1]] = given
-
-    def byte_range(self, index: int) -> ByteRange:
-        tar, offset, length, height, width, start, num_bytes = self.places[index].tolist()
-        page = Page(start, num_bytes, self.codecs[tar]) if num_bytes else None
-        return ByteRange(str(self.tars[tar]), offset, length, (height, width, 3) if height else None, page)
-
-    def files(self) -> list[str]:
-        return list(map(str, self.tars))
-
-    def fingerprint(self) -> str:
-        return hashlib.sha256(super().fingerprint().encode() + self.places.tobytes()).hexdigest()
-
-
-class GzipSamples(MemberSamples):
-    """Members of compressed tars, which can be read front to back alone: ``byte_range`` brings the bytes along."""
-
-    _opened: tuple[int, gzip.GzipFile] | None = None
-
-    def byte_range(self, index: int) -> ByteRange:
-        tar, offset, length = self.places[index, :3].tolist()
-        try:
-            if self._opened is None or self._opened[0] != tar:
-                self._opened = tar, gzip.GzipFile(fileobj=open_file(self.tars[tar]))
-            self._opened[1].seek(offset)
-            return HeldBytes(str(self.tars[tar]), offset, length, data=self._opened[1].read(length))
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{self.tars[tar]} cannot be read: {str(error).rstrip('.')}. Bring it again.") from error
-
-
-class PixelSamples(MemberSamples):
-    """Rows of an array of pixels (N, height, width, 3) that starts at ``offset`` in a file."""
-
-    def __init__(
-        self, path: Path, offset: int, shape: tuple[int, int, int], names: list[str], labels: NDArray[np.int64]
-    ) -> None:
-        height, width, channels = shape
-        length = height * width * channels
-        zeros = np.zeros(len(names), np.int64)
-        places = (zeros, offset + np.arange(len(names)) * length, zeros + length, zeros + height, zeros + width)
-        super().__init__([path], names, labels, np.stack(places, axis=1))
+        digest = hashlib.sha256(Index.encode_names(self.names).tobytes() + self.labels.tobytes()).hexdigest()
+        if self.root is not None:
+            return digest
+        return hashlib.sha256(digest.encode() + self.places[:, :-1].tobytes()).hexdigest()
 
 
 @dataclass
 class Original:
     """An image set as it was found, its samples in the data set's own order, and ``notes`` for the user, a line each.
 
-    ``classes`` are names in composed Unicode, in the order of the labels; each could be a folder's.
+    ``classes`` are names in composed Unicode, in the order of the labels; each could be a folder's. ``is_checked`` is
+    true of arrays whose every byte was held against the catalog.
     """
 
     classes: tuple[str, ...]
     source: str
     samples: dict[Split, OriginalSamples]
     notes: list[str] = field(default_factory=list)
+    is_checked: bool = False
 
     def __post_init__(self) -> None:
         self.classes = tuple(map(class_name, self.classes))
@@ -223,11 +189,8 @@ class Original:
 
 
 def class_name(name: str) -> str:
-    """Compose the Unicode of a class's name, which may be written in several ways.
-
-    Raises:
-        DataError: if it is not one part of a path, or does not show as it is.
-    """
+    """Compose the Unicode of a class's name, which may be written in several ways. DataError if it is not one part of a
+    path, or does not show as it is."""
     composed = unicodedata.normalize("NFC", name)
     shows = all(letter.isprintable() or unicodedata.category(letter) == "Zs" for letter in composed)
     if not shows or {*"/\\"} & {*composed} or composed.strip() in ("", ".", "..") or len(composed.encode()) > 255:

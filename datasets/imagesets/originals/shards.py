@@ -5,20 +5,22 @@ A split's shards have its name in theirs (``imagenet1k-train-0000.tar``) or lie 
 in its name.
 """
 
-import functools
+import contextlib
+import gzip
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
 from imagesets.manifest import split_word
 from imagesets.originals.containers import WORDNET_ID, Files, Listed
 from imagesets.originals.folders import EXTENSIONS
-from imagesets.originals.samples import GZIP, ByteRange, list_some
+from imagesets.originals.samples import GZIP, list_some
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
 from suite.base.files import open_file
@@ -30,43 +32,42 @@ _MAX_LABEL_BYTES, _MAX_JSON_BYTES = 20, 1 << 20
 _LABEL_KEY = re.compile("label|class|cls|target", re.IGNORECASE)
 
 
-class LabelSource(NamedTuple):
-    """Where labels are: in members ``cls`` or ``json`` (under ``key``), the member's ``folder``, or its ``name``."""
+class _Sample(NamedTuple):
+    """Members of one name, by what comes after its first dot; one of them is the image."""
 
-    kind: str
-    key: str = ""
+    name: str
+    members: dict[str, Member]
+    image: Member
 
     @property
-    def expected(self) -> str:
-        is_member = self.kind in ("cls", "json")
-        return f"a member with the extension .{self.kind}" if is_member else f"the class in the member's {self.kind}"
+    def folder(self) -> str:
+        return self.image.name.removeprefix("./").rpartition("/")[0].rpartition("/")[2]
+
+    @property
+    def wordnet_ids(self) -> list[str]:
+        return WORDNET_ID.findall(self.image.name.rpartition("/")[2])
 
 
 def make_lister(files: Files, label_key: str | None) -> Callable[[Path], list[Listed]]:
     """Make the function that lists a shard, with labels where the first image has its own, or in ``.json`` by key."""
-    source = _find_label_source((files["train"] or files["test"])[0], label_key)
-    return functools.partial(list_shard, source=source)
-
-
-def _find_label_source(shard: Path, key: str | None) -> LabelSource:
-    """Where labels are, by the first image of the first shard."""
-    for name, members in _group(shard, []):
-        if "cls" in members and key is None:
-            return LabelSource("cls")
-        if "json" in members and not shard.name.endswith(GZIP):
-            return LabelSource("json", key or _find_key(shard, members["json"]))
-        folder = _folder_of(_find_image(shard, name, members))
-        if folder and split_word(folder, whole=True) is None:
-            return LabelSource("folder")
-        if WORDNET_ID.search(name.rpartition("/")[2] + "."):
-            return LabelSource("name")
+    shard = (files["train"] or files["test"])[0]
+    for sample in _group(shard, []):
+        if "cls" in sample.members and label_key is None:
+            return partial(list_shard, kind="cls")
+        if "json" in sample.members:
+            return partial(list_shard, kind="json", key=label_key or _find_key(shard, sample.members["json"]))
+        if sample.folder and split_word(sample.folder, whole=True) is None:
+            return partial(list_shard, kind="folder")
+        if sample.wordnet_ids:
+            return partial(list_shard, kind="name")
         told = "a member .cls or .json, a folder for each class, or WordNet ids in the names"
-        raise DataError(f"{shard}: sample {name!r} has no label; expected {told}")
+        raise DataError(f"{shard}: sample {sample.name!r} has no label; expected {told}")
     raise DataError(f"{shard} has no images ({', '.join(_IMAGES)})")
 
 
 def _find_key(shard: Path, member: Member) -> str:
-    numbers = [key for key, value in _read_json(shard, member).items() if type(value) is int]
+    with _open(shard) as file:
+        numbers = [key for key, value in _read_json(shard, file, member).items() if type(value) is int]
     keys = [key for key in numbers if _LABEL_KEY.search(key)]
     if len(keys) != 1:
         raise DataError(
@@ -76,47 +77,44 @@ def _find_key(shard: Path, member: Member) -> str:
     return keys[0]
 
 
-def list_shard(shard: Path, source: LabelSource) -> list[Listed]:
-    """One shard's images.
-
-    Raises:
-        DataError: if it is cut short or has a member that cannot be trusted, or an image has no label.
-    """
-    names: list[str] = []
-    labels: list[Any] = []
-    places: list[tuple[int, int]] = []
+def list_shard(shard: Path, kind: str, key: str = "") -> list[Listed]:
+    """One shard's images, with labels in members ``cls`` or ``json`` (under ``key``), the ``folder``, or the ``name``.
+    DataError if it is cut short or has a member that cannot be trusted, or an image has no label."""
     passed: list[str] = []
+    with _open(shard) as file:
+        pairs = [(one.image, _read_label(shard, file, one, kind, key)) for one in _group(shard, passed)]
+    labels: Any = [label for _, label in pairs]
+    places = np.array([(image.offset, image.length) for image, _ in pairs], np.int64).reshape(-1, 2)
+    labels = labels if kind in ("folder", "name") else np.array(labels, np.int64)
+    return [Listed(shard, labels, places, [image.name for image, _ in pairs], passed=passed)]
+
+
+@contextlib.contextmanager
+def _open(shard: Path) -> Iterator[IO[bytes]]:
     with open_file(shard) as file:
-        descriptor = file.fileno() if isinstance(shard, Path) else None  # None: behind an address
-        for key, members in _group(shard, passed):
-            image = _find_image(shard, key, members)
-            labels.append(_read_label(shard, key, members, image, source, descriptor))
-            names.append(image.name)
-            places.append((image.offset, image.length))
-    is_named = source.kind in ("folder", "name")
-    table = np.array(places, np.int64).reshape(-1, 2)
-    return [Listed(shard, labels if is_named else np.array(labels, np.int64), table, names, passed=passed)]
+        yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if shard.name.endswith(GZIP) else file
 
 
-def _group(shard: Path, passed: list[str]) -> Iterator[tuple[str, dict[str, Member]]]:
-    """Members that follow each other and differ only in what comes after the first dot: one sample.
-
-    Hidden files are passed over, and what goes with neither image nor label, such as a README, is added to ``passed``.
-    """
-    for key, group in itertools.groupby(_list_visible(shard), _key):
+def _group(shard: Path, passed: list[str]) -> Iterator[_Sample]:
+    """Members that follow each other and differ only in what comes after the first dot. Hidden files are passed over,
+    and what goes with neither image nor label, such as a README, is added to ``passed``."""
+    for name, group in itertools.groupby(_list_visible(shard), _name_without_extension):
         members: dict[str, Member] = {}
         for member in group:
             extension = member.name.rpartition("/")[2].partition(".")[2].lower()
             if extension in members:
                 raise DataError(f"{shard}: {member.name} is there twice")
             members[extension] = member
-        if members.keys() & {"cls", *_IMAGES}:
-            yield key, members
-        else:
+        images = [members[extension] for extension in _IMAGES if extension in members]
+        if not images and "cls" not in members:
             passed += [member.name for member in members.values()]
+        elif len(images) != 1:
+            raise DataError(f"{shard}: sample {name!r} has {len(images)} images, expected one .{', .'.join(_IMAGES)}")
+        else:
+            yield _Sample(name, members, images[0])
 
 
-def _key(member: Member) -> str:
+def _name_without_extension(member: Member) -> str:
     folder, _, file = member.name.rpartition("/")
     return f"{folder}/{file.partition('.')[0]}".lstrip("/")
 
@@ -129,49 +127,36 @@ def _list_visible(shard: Path) -> Iterator[Member]:
             yield member
 
 
-def _find_image(shard: Path, key: str, members: dict[str, Member]) -> Member:
-    images = [members[extension] for extension in _IMAGES if extension in members]
-    if len(images) != 1:
-        raise DataError(f"{shard}: sample {key!r} has {len(images)} images, expected one .{', .'.join(_IMAGES)}")
-    return images[0]
-
-
-def _folder_of(image: Member) -> str:
-    return image.name.removeprefix("./").rpartition("/")[0].rpartition("/")[2]
-
-
-def _read_label(
-    shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource, descriptor: int | None
-) -> int | str:
-    if source.kind == "folder" and (folder := _folder_of(image)):
-        return folder
-    if source.kind == "name" and (ids := WORDNET_ID.findall(image.name.rpartition("/")[2])):
-        return str(ids[-1])
-    member = members.get(source.kind)
-    if member is None:
-        raise DataError(f"{shard}: sample {key!r} has no label, expected {source.expected}")
-    if source.kind == "json":
-        found = _read_json(shard, member, descriptor)
-        if type(value := found.get(source.key)) is not int:
+def _read_label(shard: Path, file: IO[bytes], sample: _Sample, kind: str, key: str) -> int | str:
+    if kind == "folder" and sample.folder:
+        return sample.folder
+    if kind == "name" and sample.wordnet_ids:
+        return sample.wordnet_ids[-1]
+    if (member := sample.members.get(kind)) is None:
+        is_member = kind in ("cls", "json")
+        expected = f"a member with the extension .{kind}" if is_member else f"the class in the member's {kind}"
+        raise DataError(f"{shard}: sample {sample.name!r} has no label, expected {expected}")
+    if kind == "json":
+        found = _read_json(shard, file, member)
+        if type(value := found.get(key)) is not int:
             told = f"expected the number of a class; --label-key chooses among {list_some(list(found))}"
-            raise DataError(f"{shard}: {member.name} has {source.key} = {value!r:.80}, {told}")
+            raise DataError(f"{shard}: {member.name} has {key} = {value!r:.80}, {told}")
         return value
-    data = _read_member(shard, member, _MAX_LABEL_BYTES, descriptor)
+    data = _read(file, member, _MAX_LABEL_BYTES)
     form = _LABEL_FORM.fullmatch(data) if len(data) <= _MAX_LABEL_BYTES else None
     if form is None:
         raise DataError(f"{shard}: {member.name} is {data!r}, expected the number of a class")
     return int(form[1])
 
 
-def _read_json(shard: Path, member: Member, descriptor: int | None = None) -> dict[str, Any]:
+def _read_json(shard: Path, file: IO[bytes], member: Member) -> dict[str, Any]:
     try:
-        found = json.loads(_read_member(shard, member, _MAX_JSON_BYTES, descriptor))
+        found = json.loads(_read(file, member, _MAX_JSON_BYTES))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{shard}: {member.name} cannot be read: {error!r:.300}") from error
     return found if isinstance(found, dict) else {}
 
 
-def _read_member(shard: Path, member: Member, most: int, descriptor: int | None) -> bytes:
-    data = ByteRange(str(shard), member.offset, min(member.length, most + 1)).read(descriptor)
-    assert isinstance(data, bytes)
-    return data
+def _read(file: IO[bytes], member: Member, most: int) -> bytes:
+    file.seek(member.offset)
+    return file.read(min(member.length, most + 1))

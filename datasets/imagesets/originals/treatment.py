@@ -24,18 +24,12 @@ Wanted = Literal["encoded", "square", "checked"]
 
 @dataclass(frozen=True)
 class Treatment:
-    """The treatment that is asked for.
-
-    Attributes:
-        wanted: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
-            that is given; "checked" gives nothing back.
-        max_side: the longer side of longer images becomes this long, in pixels; None leaves them.
-        quality: every JPEG is encoded again with it; None keeps the bytes of those that need no shrinking.
-    """
+    """The treatment that is asked for. "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to
+    ``max_side`` squared where that is given; "checked" gives nothing back."""
 
     wanted: Wanted
-    max_side: int | None = None
-    quality: int | None = None
+    max_side: int | None = None  # pixels that the longer side of longer images becomes; None leaves them
+    quality: int | None = None  # that every JPEG is encoded again with; None keeps those that need no shrinking
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ class Treated:
     size: tuple[int, int]
     data: bytes | Pixels | None
     num_bytes: int  # of the source's bytes
-    crc32: int
+    crc32: int  # of what is stored, or else of the source's bytes
 
     @property
     def extension(self) -> str:
@@ -66,27 +60,22 @@ def treat_all(ranges: list[ByteRange], treatment: Treatment) -> list[Treated | C
 
 
 def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
-    """Read an image, decode all of it, and make of it what is to be stored.
-
-    Raises:
-        DataError: if its file cannot be read, which no skipping of corrupt images excuses.
-    """
+    """Read an image, decode all of it, and make of it what is to be stored. DataError if its file cannot be read, which
+    no skipping of corrupt images excuses."""
     raw = image.read()
     try:
         pixels = decode_any(raw)
     except ValueError as error:
         return Corrupt(str(error))
-    content = raw if isinstance(raw, bytes) else raw.tobytes()
     height, width = pixels.shape[:2]
-    return Treated((height, width), _make(raw, pixels, treatment), len(content), zlib.crc32(content))
+    stored = _make(raw, pixels, treatment)
+    crc32 = zlib.crc32(np.frombuffer(raw if stored is None else stored, np.uint8).data)
+    return Treated((height, width), stored, len(raw) if isinstance(raw, bytes) else raw.nbytes, crc32)
 
 
 def decode_any(data: bytes | Pixels) -> Pixels:
     """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them; pixels as they are.
-
-    Raises:
-        ValueError: if it cannot be decoded.
-    """
+    ValueError if it cannot be decoded."""
     if isinstance(data, np.ndarray) or _extension(data) is not None:
         return decode(data)
     try:
@@ -109,15 +98,15 @@ def _make(raw: bytes | Pixels, pixels: Pixels, treatment: Treatment) -> bytes | 
     max_side, (height, width) = treatment.max_side, pixels.shape[:2]
     if treatment.wanted == "square":
         return pixels if max_side is None else resize(pixels, max_side, max_side)
-    shrink = max_side is not None and max(height, width) > max_side
+    factor = 1.0 if max_side is None else min(max_side / max(height, width), 1.0)
     extension = _extension(raw) if isinstance(raw, bytes) else None
-    if isinstance(raw, bytes) and not shrink and (extension == "png" or (extension and treatment.quality is None)):
+    if isinstance(raw, bytes) and factor == 1 and (extension == "png" or (extension and treatment.quality is None)):
         return raw
-    if shrink:
-        assert max_side is not None
-        factor = max_side / max(height, width)
-        pixels = resize(pixels, max(1, round(height * factor)), max(1, round(width * factor)))
-    return _encode(pixels, treatment.quality or DEFAULT_QUALITY if extension == "jpg" else None)
+    pixels, file = resize(pixels, max(1, round(height * factor)), max(1, round(width * factor))), io.BytesIO()
+    is_jpeg = extension == "jpg"
+    options: dict[str, Any] = {"quality": treatment.quality or DEFAULT_QUALITY} if is_jpeg else {}
+    Image.fromarray(pixels).save(file, "JPEG" if is_jpeg else "PNG", **options)
+    return file.getvalue()
 
 
 def resize(pixels: Pixels, height: int, width: int) -> Pixels:
@@ -125,14 +114,6 @@ def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     if pixels.shape[:2] == (height, width):
         return pixels
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC))
-
-
-def _encode(pixels: Pixels, quality: int | None) -> bytes:
-    """A JPEG, or without a quality a PNG."""
-    file = io.BytesIO()
-    options: dict[str, Any] = {"format": "PNG"} if quality is None else {"format": "JPEG", "quality": quality}
-    Image.fromarray(pixels).save(file, **options)
-    return file.getvalue()
 
 
 def _extension(data: bytes) -> str | None:

@@ -1,13 +1,12 @@
 """Uncompressed zips of class folders: ``train/CLASS/…`` and ``val/CLASS/…`` in one zip, or a zip for each split."""
 
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from imagesets.manifest import SPLITS, Split, split_word
 from imagesets.originals.containers import Files, find_files
 from imagesets.originals.folders import EXTENSIONS, check_classes
-from imagesets.originals.samples import MemberSamples, Original, OriginalSamples, class_name, list_some, sort_classes
+from imagesets.originals.samples import Original, OriginalSamples, class_name, list_some, sort_classes
 from imagesets.originals.tars import check_name
 from suite.base.archives import list_stored_members
 from suite.base.errors import DataError
@@ -27,10 +26,7 @@ def find_zips(folder: Path, source: Path, chosen: list[Path] | None) -> Files:
 
 def open_zips(folder: Path, files: Files, num_kept: int | None) -> Original:
     """The samples of zips, in the order that they would have as folders; ``num_kept`` as of ``folders.open_folders``.
-
-    Raises:
-        DataError: a member that is compressed, there twice or leads out, or what ``open_folders`` refuses.
-    """
+    DataError for a member that is compressed, there twice or leads out, or what ``open_folders`` refuses."""
     paths, passed = sorted({path for found in files.values() for path in found}), list[str]()
     listed = _list_classes(paths, passed)
     found = {split: next((listed[w] for w in words if w in listed), {}) for split, words in _WORDS.items()}
@@ -43,7 +39,7 @@ def open_zips(folder: Path, files: Files, num_kept: int | None) -> Original:
     samples: dict[Split, OriginalSamples] = {}
     for split, of_class in found.items():
         rows = [(name, label, of_class[c][name]) for label, c in enumerate(classes) for name in sorted(of_class[c])]
-        samples[split] = MemberSamples(paths, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
+        samples[split] = OriginalSamples([r[0] for r in rows], [r[1] for r in rows], paths, [r[2] for r in rows])
     notes = [f"warning: passed over {len(passed):,} that are no images in a class folder{shown}"] if passed else []
     return Original(tuple(classes), str(folder), samples, notes)
 
@@ -52,7 +48,13 @@ def _list_classes(paths: list[Path], passed: list[str]) -> dict[str, _Classes]:
     """The images of each class by the word for their split; other files are added to ``passed``."""
     found: dict[str, _Classes] = {}
     for number, path in enumerate(paths):
-        for name, offset, length in _list_members(path):
+        try:
+            with open_file(path) as file:
+                members = list(list_stored_members(file))
+        except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+            told = f"{str(error).rstrip('.')}. Bring it again, or unzip it."
+            raise DataError(f"{path} cannot be read as an uncompressed zip: {told}") from error
+        for name, offset, length in members:
             parts = check_name(str(path), name).split("/")
             if any(part.startswith((".", "__MACOSX")) for part in parts):
                 continue
@@ -66,13 +68,3 @@ def _list_classes(paths: list[Path], passed: list[str]) -> dict[str, _Classes]:
             if of_class.setdefault("/".join([word, *parts[at + 1 :]]), place) != place:
                 raise DataError(f"{path}: {name} is there twice, and nobody knows which counts. Remove one.")
     return found
-
-
-def _list_members(path: Path) -> Iterator[tuple[str, int, int]]:
-    try:
-        with open_file(path) as file:
-            yield from list_stored_members(file)
-    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path} cannot be read as an uncompressed zip: {str(error).rstrip('.')}. Bring it again, or unzip it."
-        ) from error

@@ -2,6 +2,5 @@
 
     originals -> treated images, in worker processes -> a format's sink -> index -> manifest
 
-``conversion`` ties them together; ``work`` drives the workers and notes what is done, so that a killed conversion goes
-on.
+``conversion`` ties them together; ``work`` drives the workers, and notes what is done for a conversion that is killed.
 """

@@ -27,7 +27,7 @@ from imagesets.formats.in_place import find_root, find_target
 from imagesets.formats.sinks import Collected, Output
 from imagesets.originals.containers import Options
 from imagesets.originals.detect import open_original
-from imagesets.originals.samples import Original, PixelSamples, list_some
+from imagesets.originals.samples import Original, list_some
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
@@ -38,11 +38,8 @@ from suite.base.errors import DataError
 def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     """Convert an image set, or go on with it where an earlier process was killed.
 
-    Of several processes that do this at once, one works and the others wait for it.
-
-    Raises:
-        DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
-            that has something else in it.
+    Of several processes that do this at once, one works and the others wait for it. DataError for a source that is not
+    there, broken or not what it should be; a corrupt image; a full disk; a folder that has something else in it.
     """
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         apply = partial(map_in_order, num_workers=settings.num_workers)
@@ -172,8 +169,8 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
     """Raise DataError for other images than the catalog's, or of one class in another order, which no label tells."""
     info = CATALOG.get(dataset)
     for split, samples in original.samples.items():
-        if info is None or info.sha256 is None or isinstance(samples, PixelSamples):
-            continue  # arrays were held against it when they were opened
+        if info is None or info.sha256 is None or original.is_checked:
+            continue
         digest = hashlib.sha256()
         with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
             for index in range(len(samples)):
@@ -202,8 +199,8 @@ def _fingerprints(original: Original) -> dict[str, str]:
 
 def _list_files(original: Original) -> list[str]:
     """The files that the images are in, without those of arrays, which have checksums of their own."""
-    every = (samples.files() for samples in original.samples.values() if not isinstance(samples, PixelSamples))
-    return sorted({path for files in every for path in files})
+    every = () if original.is_checked else original.samples.values()
+    return sorted({path for samples in every for path in samples.files()})
 
 
 def _check_classes(original: Original, splits: dict[manifests.Split, Collected]) -> None:
@@ -219,20 +216,13 @@ def _check_classes(original: Original, splits: dict[manifests.Split, Collected])
 
 
 def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, int]:
-    """Hold every byte of a prepared set against its manifest.
-
-    Returns:
-        The manifest, and the number of files that were read: without shards that are kept elsewhere.
-
-    Raises:
-        DataError: names the files that are not what the manifest says.
-    """
-    manifest = manifests.read_manifest(folder)
-    paths = [(folder / name, file) for name, file in manifest.files.items() if (folder / name).exists()]
-    paths += manifest.found_files(folder)
-    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), paths)]
-    storage = find_format(manifest.format)
+    """Hold every byte of a prepared set against its manifest; give it, and the number of files that were read, without
+    shards that are kept elsewhere. DataError names the files that are not what the manifest says."""
+    manifest = manifests.load_manifest(folder)
+    files, storage = manifest.all_files(folder), find_format(manifest.format)
+    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), files)]
     if storage.has_apart and not manifest.containers:
+        manifests.check_bytes(folder / manifests.INDEX, manifest.files[manifests.INDEX])
         for split in manifests.SPLITS:
             images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
             checks.append((images.read, range(len(images))))
@@ -242,8 +232,7 @@ def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, 
             try:
                 check(one)
             except DataError as error:
-                faults.append(str(error))
+                faults.append(error)
             advance(1)
-    if faults:
-        raise DataError("\n".join([*faults[:20], f"{len(faults):,} of {num_checks:,} files are not as they were"]))
+    manifests.raise_all(faults, f"{len(faults):,} of {num_checks:,} files are not as they were")
     return manifest, num_checks

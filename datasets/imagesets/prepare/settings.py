@@ -14,33 +14,19 @@ from suite.spec.resources import StorageFormat
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """An image set to prepare, and how.
-
-    Attributes:
-        source: a folder, a file in it or a pattern of shards; None where the set can be fetched.
-        out: the data folder; the set lands in ``out/dataset/format``.
-        max_side: the longest side of stored images, in pixels; see ``originals.treatment.Treatment``.
-        quality: the quality of all JPEGs, encoded again; None keeps their bytes.
-        num_workers: processes that decode and encode. No output depends on it.
-        samples_per_shard: a kill loses the work on as many, at most.
-        label_key: the key of labels in the ``.json`` members of shards; None finds it.
-        shards_url: the address that shards will be served from to readers that do not have them.
-
-    Raises:
-        SpecError: options that contradict each other.
-    """
+    """An image set to prepare, and how. SpecError for options that contradict each other."""
 
     dataset: str
-    source: str | None
+    source: str | None  # a folder, a file in it or a pattern of shards; None where the set can be fetched
     storage_format: StorageFormat
-    out: Path
-    max_side: int | None = None
-    quality: int | None = None
-    num_workers: int = 1
+    out: Path  # the data folder; the set lands in ``out/dataset/format``
+    max_side: int | None = None  # of stored images, in pixels; see ``originals.treatment.Treatment``
+    quality: int | None = None  # of all JPEGs, encoded again; None keeps their bytes
+    num_workers: int = 1  # processes that decode and encode; no output depends on it
     skip_corrupt: bool = False
-    samples_per_shard: int = 2500
-    shards_url: str | None = None
-    label_key: str | None = None
+    samples_per_shard: int = 2500  # a kill loses the work on as many, at most
+    shards_url: str | None = None  # that shards will be served from to readers that do not have them
+    label_key: str | None = None  # of labels in the ``.json`` members of shards; None finds it
 
     def __post_init__(self) -> None:
         storage = find_format(self.storage_format)
@@ -76,14 +62,9 @@ class PrepareSettings:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared image set.
-
-    Attributes:
-        skipped: the name and the reason of each corrupt image that was left out.
-        was_there: nothing had to be done.
-    """
+    """A prepared image set."""
 
     folder: Path
     manifest: Manifest
-    skipped: tuple[tuple[str, str], ...] = ()
-    was_there: bool = False
+    skipped: tuple[tuple[str, str], ...] = ()  # the name of each corrupt image that was left out, and the reason
+    was_there: bool = False  # nothing had to be done

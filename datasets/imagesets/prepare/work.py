@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import threading
-import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,12 +16,12 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from imagesets.fetch.downloads import show_bar
 from imagesets.fetch.storage import write_file
-from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect, divide
+from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
 from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
@@ -85,15 +84,20 @@ def convert_splits(
     """Work through all portions that are not done.
 
     Args:
-        sink: writes the portions.
-        journal: remembers those that are done.
+        settings, original, console: what is asked for, the samples, and the terminal of the bar.
+        sink, journal: what writes the portions, and what remembers those that are done.
     """
     portions = [
-        portion
+        Portion(split, number, start, stop)
         for split, samples in original.samples.items()
-        for portion in divide(split, sink.portion_lengths(samples, settings.samples_per_shard))
+        for number, (start, stop) in enumerate(itertools.pairwise(sink.edges(samples, settings.samples_per_shard)))
     ]
-    done = _find_done(portions, sink, journal, settings.skip_corrupt)
+    done: dict[Portion, Finished] = {}  # up to the first gap: a format may write one after the other
+    for portion in portions:
+        finished = journal.read(portion)
+        if finished is None or (finished.skipped and not settings.skip_corrupt) or not sink.has(portion, finished):
+            break
+        done[portion] = finished
     todo = portions[len(done) :]
     num_todo = sum(portion.stop - portion.start for portion in todo)
     num_workers = min(settings.num_workers, max(1, num_todo // _MIN_IMAGES_PER_WORKER))
@@ -103,31 +107,16 @@ def convert_splits(
         for portion in todo
         for indexes in _tasks(portion)
     )
-    with contextlib.ExitStack() as stack:
-        results = map_in_order(functools.partial(treat_all, treatment=treatment), tasks, num_workers)
-        stack.enter_context(contextlib.closing(results))
-        num_all = sum(map(len, original.samples.values()))
-        advance = stack.enter_context(
-            show_progress(f"{settings.dataset} {settings.storage_format}", num_all - num_todo, num_all, console)
-        )
+    treated = map_in_order(functools.partial(treat_all, treatment=treatment), tasks, num_workers)
+    title, num_all = f"{settings.dataset} {settings.storage_format}", sum(map(len, original.samples.values()))
+    with contextlib.closing(treated), show_progress(title, num_all - num_todo, num_all, console) as advance:
         for portion in todo:
-            done[portion] = _convert_portion(portion, original, results, sink, advance, settings.skip_corrupt)
+            done[portion] = _convert_portion(portion, original, treated, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
     return {
         split: collect(samples, [(portion, done.pop(portion)) for portion in portions if portion.split == split])
         for split, samples in original.samples.items()
     }
-
-
-def _find_done(portions: list[Portion], sink: Sink, journal: Journal, skip_corrupt: bool) -> dict[Portion, Finished]:
-    """The portions done by an earlier process, up to the first gap: a format may write one after the other."""
-    done: dict[Portion, Finished] = {}
-    for portion in portions:
-        finished = journal.read(portion)
-        if finished is None or (finished.skipped and not skip_corrupt) or not sink.has(portion, finished):
-            break
-        done[portion] = finished
-    return done
 
 
 def _convert_portion(
@@ -139,7 +128,7 @@ def _convert_portion(
     skip_corrupt: bool,
 ) -> Finished:
     sizes: list[tuple[int, int]] = []
-    crc32s: list[int] = []  # of what is stored
+    crc32s: list[int] = []
     skipped: dict[int, str] = {}
 
     def images() -> Iterator[tuple[int, Treated]]:
@@ -155,8 +144,7 @@ def _convert_portion(
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
-                    stored = None if outcome.data is None else np.frombuffer(outcome.data, np.uint8)
-                    crc32s.append(outcome.crc32 if stored is None else zlib.crc32(stored.data))
+                    crc32s.append(outcome.crc32)
                     yield index, outcome
             advance(len(indexes))
 
@@ -174,9 +162,7 @@ def map_in_order(function: Callable[[Task], Returned], tasks: Iterable[Task], nu
     """Apply a function to many tasks in several processes; results come in order, and few of them wait.
 
     With one worker the work is done here; else ``function`` is importable by name, so that a fresh process finds it.
-
-    Raises:
-        DataError: if a process was killed, and what ``function`` raises.
+    DataError if a process was killed, and what ``function`` raises.
     """
     if num_workers == 1:
         yield from map(function, tasks)
@@ -199,12 +185,13 @@ def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None, "this runs in a worker"
+    sentinel = parent.sentinel
 
-    def end_with_parent(sentinel: int) -> None:
+    def end_with_parent() -> None:
         wait([sentinel])
         os._exit(1)
 
-    threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
@@ -214,16 +201,13 @@ def show_status(text: str, console: Console) -> contextlib.AbstractContextManage
 
 @contextlib.contextmanager
 def show_progress(title: str, num_done: int, num_all: int, console: Console) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the terminal: done, all, time gone and left.
+    """Show a bar on the terminal: done, all, time gone and left. Yields what is called with the number just done.
 
     Args:
-        num_done: images of an earlier start.
-        num_all: images in all.
-
-    Yields:
-        A function to call with the number of images just done.
+        title, console: what the bar is called, and its terminal.
+        num_done, num_all: images of an earlier start, and in all.
     """
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with show_bar(*columns, console=console) as progress:
         task = progress.add_task(title, total=num_all, completed=num_done)
         yield lambda count: progress.advance(task, count)

@@ -5,8 +5,8 @@ Where a node has no space or refuses, the run reads where the set is.
 
 import errno
 import os
+import sys
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -83,6 +83,7 @@ def _stage(dataset: str, resources: Resources, watch: Watch) -> Resources:
         found.copy_to(target, watch)
     except (OSError, DataError) as error:
         what = getattr(error, "strerror", None) or error
-        warnings.warn(f"images are not staged in {stage}: {what}. They are read where they are", stacklevel=2)
+        told = f"warning: images are not staged in {stage}: {what}. They are read where they are"
+        print(told, file=sys.stderr, flush=True)
         return resources
     return resources.model_copy(update={"data_dir": str(target), "loader": found.loader})

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from timm.data.mixup import mixup_target
 from timm.loss import SoftTargetCrossEntropy
 
-from imagesets.augment.erasing import arrange_boxes, erase_
-from imagesets.augment.mixing import mix_, pair_images
+from imagesets.augment.mixing import arrange_boxes, erase_, mix_, pair_images
 from imagesets.augment.operations import apply_operations, group_operations
 from imagesets.augment.parameters import Mixing, erasing_boxes, flips
 from imagesets.augment.pipeline import Augmentation

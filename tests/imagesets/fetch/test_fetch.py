@@ -260,6 +260,23 @@ def test_source_names_what_is_there_in_any_form(
     assert str(source) in capsys.readouterr().err
 
 
+def test_every_line_of_the_manual_s_table_is_run_by_a_test() -> None:
+    """By the parameters of the test above, or by another test of this name."""
+    run_by = {
+        "torchvision's folder": ("root", "batches"),
+        "the original archive": ("archive",),
+        "SVHN's files": ("test_svhn_is_read_from_its_mat_files",),
+        "Hugging Face's parquet files": ("hub", "flat", "file"),
+        "an `.npz` of": ("keras", "ours"),
+        "none of these, but a network": ("test_a_download_gives_the_arrays_and_leaves_only_the_ready_file",),
+    }
+    tests = "".join(path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
+    assert all(f'"{name}": lambda: ' in tests or f"def {name}(" in tests for names in run_by.values() for name in names)
+    manual = (Path(__file__).parents[3] / "docs" / "images.md").read_text()
+    rows = manual.partition("| you have | say |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert all(row.startswith(f"| {start}") for row, start in zip(rows, run_by, strict=True))
+
+
 def test_prepare_takes_a_file_of_arrays(small: SmallSet, data_dir: Path, tmp_path: Path, run: Any, stored: Any) -> None:
     file = write_npz(tmp_path, small, "x_train", "y_train", "x_test", "y_test")
     prepared = stored(run(dataset="cifar10", source=file))
@@ -293,6 +310,18 @@ def test_an_npz_of_a_set_whose_arrays_have_no_digest_is_no_source(
     monkeypatch.setitem(catalog.CATALOG, any_small.info.name, dataclasses.replace(any_small.info, sha256=None))
     with pytest.raises(DataError, match=rf"is not in {file}[\s\S]* put there: .*{any_small.origin.file_name}"):
         ensure(any_small.info.name, source=file)
+
+
+@pytest.mark.parametrize("names", [("x_train", "y_train", "x_test", "y_test"), storage.ARRAY_NAMES])
+def test_an_npz_s_arrays_are_named_as_its_user_names_them(
+    names: tuple[str, ...], small: SmallSet, data_dir: Path, tmp_path: Path
+) -> None:
+    small.arrays["train_images"][0, 0, 0, 0] ^= 1
+    with pytest.raises(DataError, match=f"{names[0]} has SHA-256"):
+        ensure("cifar10", source=write_npz(tmp_path, small, *names))
+    small.arrays["test_labels"] = small.arrays["test_labels"][1:]
+    with pytest.raises(DataError, match=rf"{names[3]} is int64\(3,\), expected"):
+        ensure("cifar10", source=write_npz(tmp_path, small, *names))
 
 
 @pytest.mark.parametrize("name", ["mine.npz", "train-00000-of-00001.parquet"])

@@ -12,8 +12,7 @@ import torch
 from PIL import Image
 
 from imagesets.decode import decode, decode_centered, decode_window
-from imagesets.formats.beton import write_beton
-from imagesets.formats.ffcv import open_beton
+from imagesets.formats.ffcv import open_beton, write_beton
 from imagesets.manifest import Index
 from imagesets.originals import beton
 from suite.base.errors import DataError
@@ -90,7 +89,7 @@ def test_the_layout_s_types_are_ffcv_s_own(has_ffcv):
 
     assert types.HeaderType == beton.HEADER
     assert types.FieldDescType.fields == beton.FIELD.fields
-    assert types.ALLOC_TABLE_TYPE == beton.PLACE
+    assert types.ALLOC_TABLE_TYPE == beton.ENTRY
     metadata = types.get_metadata_type([RGBImageField(), IntField()])
     assert (*metadata.fields.values(), metadata.itemsize) == (*beton.METADATA.fields.values(), beton.METADATA.itemsize)
     assert types.CURRENT_VERSION == beton.VERSION

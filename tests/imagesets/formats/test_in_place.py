@@ -168,6 +168,19 @@ def test_a_container_that_has_changed_is_named(shards: Path, tmp_path: Path, cap
     assert prepare(*where, "--check") == 1
     told = capsys.readouterr().err
     assert all(f"imagenet1k-train-000{number}.tar has SHA-256" in told for number in (0, 1))
+    sizes = [shards / f"imagenet1k-val-000{number}.tar" for number in (0, 1)]
+    whole = [file.read_bytes() for file in sizes]
+    for file in sizes:
+        file.write_bytes(file.read_bytes()[:-512])
+    with pytest.raises(DataError, match=r"val-0000\.tar has .* bytes, .*\n.*val-0001\.tar has .* bytes, "):
+        read_manifest(tmp_path / "a" / "pets" / "in_place")
+    assert prepare(*where, "--check") == 1
+    told = capsys.readouterr().err
+    assert all(f"imagenet1k-val-000{number}.tar has" in told for number in (0, 1))
+    assert "train-0000.tar has SHA-256" in told
+    assert "4 of 7 files are not as they were" in told
+    for file, data_before in zip(sizes, whole, strict=True):
+        file.write_bytes(data_before)
     assert prepare("--source", shards, *where) == 1
     assert "images in --source have changed since" in capsys.readouterr().err
     path.write_bytes(data[:-1])

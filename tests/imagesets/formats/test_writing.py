@@ -13,7 +13,7 @@ from PIL import Image
 
 from imagesets import fetch
 from imagesets.fetch import storage
-from imagesets.formats import beton
+from imagesets.formats import ffcv
 from imagesets.manifest import read_index
 from imagesets.prepare import work
 from suite.base.errors import DataError, SpecError
@@ -174,7 +174,7 @@ def test_ffcv_gets_the_images_of_our_shards(
         given[path.stem] = (list(samples), labels.tolist())
         return np.zeros(len(labels), np.int64)
 
-    monkeypatch.setattr(beton, "write_beton", write)
+    monkeypatch.setattr(ffcv, "write_beton", write)
     made, shards = stored(run("ffcv", **options)), stored(run(**options))
     for split in ("train", "test"):
         assert given[split] == (shards.encoded(split), shards.labels(split))

@@ -19,6 +19,7 @@ import scipy.io
 from PIL import Image
 
 from imagesets import catalog
+from imagesets.__main__ import main as fetch
 from suite.base.errors import DataError, SpecError
 
 Run = Callable[..., Any]
@@ -261,6 +262,7 @@ def test_svhn_is_read_from_its_mat_files(
         np.testing.assert_array_equal(np.stack(prepared.decoded(split)), arrays[f"{split}_images"])
         assert prepared.labels(split) == arrays[f"{split}_labels"].tolist()
     assert not list((tmp_path / "svhn").glob("*.safetensors"))
+    assert fetch(["svhn", "--data-dir", str(tmp_path / "fetched"), "--source", str(tmp_path / "svhn")]) == 0
 
 
 def test_svhn_that_is_not_the_original_is_refused(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import shutil
 import tarfile
 import tracemalloc
@@ -283,6 +284,35 @@ def test_a_missing_shard_is_named(train: str, photos: list[bytes], run: Run, tmp
             run(source=source)
 
 
+@pytest.mark.parametrize(("train", "val"), [("a-train-{:04}.tar", "a-val-{:04}.tar"), ("train/{}.tar", "val/{}.tar")])
+def test_a_missing_last_shard_is_named_by_what_lists_them(
+    train: str, val: str, photos: list[bytes], run: Run, tmp_path: Path
+) -> None:
+    source = make_shards(tmp_path / "shards", photos, train, val)
+    numbers = "{0000..0002}" if ":04" in train else "{0..2}"
+    names = {"train": [re.sub(r"{.*}", numbers, train)], "val": [val.format(0)], "other": ["b-train-0009.tar"]}
+    info = {"splits": {split: {"filenames": found, "num_samples": 4} for split, found in names.items()}}
+    (source / "_info.json").write_text(json.dumps(info))
+    assert run(source=source).manifest.num_images["train"] == 12
+    (source / train.format(2)).unlink()
+    with pytest.raises(DataError, match=rf"1 of the train files are missing: .*{train.format(2)}\. Bring them"):
+        run(dataset="other", source=source)
+
+
+def test_missing_last_shards_of_imagenet_are_asked_about(
+    photos: list[bytes], run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def label(number: int) -> Members:
+        return [(f"{number}.cls", b"%d" % (number % 1000))]
+
+    for split in ("train", "val"):
+        path = tmp_path / "shards" / f"imagenet-{split}-000000.tar"
+        write_shard(path, [one for n in range(1000) for one in (*label(n), (f"{n}.jpg", photos[n % 30]))])
+    run(dataset="imagenet", source=tmp_path / "shards")
+    said = capsys.readouterr().err
+    assert "found 1,000 train images, ImageNet-1k (ILSVRC 2012) has 1,281,167: are there files behind imagenet-" in said
+
+
 def test_of_shards_of_two_sorts_a_pattern_chooses(photos: list[bytes], run: Run, stored: Any, tmp_path: Path) -> None:
     source = make_shards(tmp_path / "shards", photos, "a-train-{}.tar", "a-val-{}.tar")
     make_shards(source, photos[10:], "b-train-{}.tar", "b-validation-{}.tar")
@@ -359,6 +389,19 @@ def test_labels_are_read_from_folders_and_wordnet_ids(
         path.write_bytes(path.read_bytes()[:-3000])
         with pytest.raises(DataError, match=r"train_images_0\.tar\.gz cannot be read as a gzip tar"):
             run(dataset="cut", source=tmp_path / "shards")
+
+
+@pytest.mark.parametrize("label", [by_cls, by_json('{"label": N}')])
+def test_labels_are_read_from_members_of_gzip_shards_too(
+    label: Callable[[int], Members], photos: list[bytes], run: Run, stored: Any, tmp_path: Path
+) -> None:
+    source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar", label)
+    for path in sorted(source.glob("*.tar")):
+        path.with_suffix(".tar.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    prepared = stored(run(source=source))
+    assert prepared.encoded("train") == photos[:12]
+    assert prepared.labels("train") == [0, 1] * 6
 
 
 def test_a_file_of_names_names_the_classes(photos: list[bytes], run: Run, tmp_path: Path) -> None:
