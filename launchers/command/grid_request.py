@@ -20,6 +20,7 @@ from launchers.command.plan_report import print_plan
 from launchers.core.locks import check_locks, lock_of_one_node
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
+from leaderboards.boards.board import enter_custom_models
 from leaderboards.schemas.answers import Answer
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
@@ -30,7 +31,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.store.custom_models import record_custom_models
+from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
 
@@ -113,13 +114,18 @@ class GridRequest:
     def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""
         refuse_broken((run.job.experiment for run in to_do), self.options)
-        entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.custom_models]
-        for other in record_custom_models(self.options.runs, entered):
-            console.print(
-                f"custom model {other.name} takes the place of an earlier one, whose runs stay but are on no board any "
-                f"more: {other.describe()}",
-                soft_wrap=True,
-            )
+        board = f"{self.suite.name}/{self.profile_name}"
+        entered = [one.model_copy(update={"boards": (board,)}) for one in self.custom_models]
+        before = self._shown_models()
+        make_place(self.options.runs, entered)
+        record_custom_models(self.options.runs, entered)
+        for _, told in (before.items() - self._shown_models().items()) if entered else ():
+            console.print(f"{board} shows no longer, though its runs stay: {told}", soft_wrap=True)
+
+    def _shown_models(self) -> dict[tuple[str, str], str]:
+        """The custom models on the board, described, by name and digest."""
+        suite = enter_custom_models(get_suite(self.options.suite or ""), self.profile_name, self.options.runs)
+        return {(one.name, one.digest): one.describe() for one in suite.custom_models}
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""

@@ -135,7 +135,7 @@ def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
     configurations = list_configurations(store)
     entered = []
     for custom_model in read_custom_models(store):
-        if custom_model.suites and suite.name not in custom_model.suites:
+        if not custom_model.is_on(suite.name, profile_name):
             continue  # suites share runs: it may have some that this one has too
         try:
             profile = with_custom_models(suite, [custom_model], profile_name).profile(profile_name)
@@ -144,7 +144,10 @@ def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
         own = (experiment for entry in profile.entries if entry.beside for experiment in entry.candidates)
         if any(experiment.configuration in configurations for experiment in own):
             entered.append(custom_model)
-    return with_custom_models(suite, entered, profile_name)
+    chosen = [one for one in entered if f"{suite.name}/{profile_name}" in one.boards]
+    known = {word for one in chosen for word in (one.name, one.digest)}  # older records give way
+    chosen += [one for one in entered if one not in chosen and known.isdisjoint((one.name, one.digest))]
+    return with_custom_models(suite, sorted(chosen, key=entered.index), profile_name)
 
 
 def check_store(store: Path) -> None:
