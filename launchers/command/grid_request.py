@@ -31,9 +31,11 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
+from suite.spec.tuning import with_tuning
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
+from suite.store.tuning import read_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 
@@ -72,6 +74,9 @@ class GridRequest:
         suite = with_custom_models(get_suite(options.suite), custom_models, options.profile_name)
         if options.dataset:
             find_info(options.dataset, options.data_dir, options.loader)
+        tuning = read_tuning(options.runs, suite.name, options.profile_name)
+        if tuning is not None or not options.tune:
+            suite = with_tuning(suite, options.profile_name, tuning)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})
@@ -83,6 +88,13 @@ class GridRequest:
         if teachers and not options.starts_nothing and options.teacher_weights is None:
             raise missing_weights(", ".join(map(str, teachers)))
         return cls(suite, options.profile_name, profile, experiments, options, custom_models)
+
+    def untuned(self) -> list[Experiment]:
+        """List the chosen experiments with the recipes that they have before they are tuned."""
+        profile = self.suite.model_copy(update={"tuned": {}}).profile(self.profile_name)
+        rows = find_rows(self.suite, profile) if self.options.only else None
+        own = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
+        return [one for one in select(list(own.values()), self.options.only, rows) if one.configuration_id in own]
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
         """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""

@@ -16,6 +16,7 @@ from suite.store.old_names import present_names
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_runs
+from suite.store.tuning import FOLDER as TUNINGS
 
 _OUTCOME = ("top1_percent", "top5_percent", "test_loss", "best_top1_percent", "num_steps", "protocol_version")
 
@@ -58,13 +59,14 @@ def _add_custom_models(store: Path, joined_store: Path) -> None:
 
 
 def _add_plans(store: Path, joined_store: Path) -> None:
-    """Copy the frozen plans of one more store, unless another store has another plan of the same suite."""
-    (joined_store / PLANS).mkdir(exist_ok=True)
-    for path in sorted((store / PLANS).glob("*.json")):
-        copy, plan = joined_store / PLANS / path.name, read_file(path)
-        if copy.exists() and read_file(copy) != plan:
-            raise RecordError(f"{path} and another store's plan of this name differ: build their boards apart")
-        write_atomically(copy, plan)
+    """Copy the frozen plans and tunings of one more store, unless another store has another of the same suite."""
+    for folder in (PLANS, TUNINGS):
+        (joined_store / folder).mkdir(exist_ok=True)
+        for path in sorted((store / folder).glob("*.json")):
+            copy, plan = joined_store / folder / path.name, read_file(path)
+            if copy.exists() and read_file(copy) != plan:
+                raise RecordError(f"{path} and another store's plan of this name differ: build their boards apart")
+            write_atomically(copy, plan)
 
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:
