@@ -11,7 +11,7 @@ from suite.spec.tuning import Tuning, draw_settings, tries_of, tunable
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
-from suite.store.tuning import read_tuning, write_tuning
+from suite.store.tuning import read_tuning, tuning_path, write_tuning
 
 
 @dataclass(frozen=True)
@@ -57,5 +57,5 @@ class Tries:
                 hours = sum(device_hours(read_attempts(run)) for run in runs)
                 found = {"top1_percent": {configuration: top1}, "hours": {configuration: hours}}
                 tuning = tuning.model_copy(update={name: getattr(tuning, name) | new for name, new in found.items()})
-        write_tuning(options.runs, self.grid.suite.name, self.grid.profile_name, tuning)
+        write_tuning(tuning_path(options.runs, self.grid.suite.name, self.grid.profile_name), tuning)
         return self.of.keys() <= tuning.top1_percent.keys()

@@ -77,9 +77,9 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
         return []
     texts = {n: f"{n} on held-out training images, by seeds of their own" if n > 1 else "none" for n in rows}
     notes = [Note("each configuration" if len(rows) == 1 else "; ".join(of), texts[n]) for n, of in rows.items()]
-    if hours := leaderboard.profile.tuning_hours:
+    if leaderboard.tuning is not None:
         unit = "GPU" if leaderboard.profile.device == "gpu" else "core"
-        notes.append(Note("", f"all tries together took {write_hours(hours)} {unit}-hours"))
+        notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
         for entry in leaderboard.profile.entries:
             place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
             notes.append(Note(place, f"{entry.experiment.model} is trained by {entry.experiment.recipe.name}"))

@@ -28,8 +28,7 @@ def read_tuning(store: Path, suite: str, profile: str) -> Tuning | None:
         raise unreadable(path, error, "Delete it, and start the grid with --tune again.") from error
 
 
-def write_tuning(store: Path, suite: str, profile: str, tuning: Tuning) -> None:
-    path = tuning_path(store, suite, profile)
+def write_tuning(path: Path, tuning: Tuning) -> None:
     with naming_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, tuning.as_record())
