@@ -68,11 +68,11 @@ class Tested:
         """All that ``evaluate`` asks of an ``ImageLoader``, for images that belong to no image set of ours."""
         places = np.arange(len(images))
 
-        def test_batches(batch_size: int, _rank: int, _num_ranks: int, device: torch.device) -> Iterator[Batch]:
+        def batches(batch_size: int, _rank: int, _num_ranks: int, device: torch.device) -> Iterator[Batch]:
             chosen = (places[first : first + batch_size] for first in range(0, len(places), batch_size))
             return stream_batches(lambda of: self._load(images, of), self._finish, chosen, device)
 
-        return SimpleNamespace(num_test=len(images), test_labels=images.labels, test_batches=test_batches)
+        return SimpleNamespace(num_test=len(images), test_labels=images.labels, test_batches=batches)
 
     def _load(self, images: StoredImages, chosen: NDArray[np.int64]) -> Batch:
         out = np.empty((len(chosen), self.size, self.size, 3), np.uint8)
