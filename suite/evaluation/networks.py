@@ -18,7 +18,7 @@ from imagesets.formats.stored import StoredImages
 from imagesets.loader import Batch
 from imagesets.prefetch import stream_batches
 from imagesets.prepared import find_info, find_prepared
-from suite.base.errors import SpecError
+from suite.base.errors import DataError, SpecError
 from suite.evaluation.sources import TestSet
 from suite.export.folder import finished_result
 from suite.plugins.find_plugin import find_model
@@ -52,6 +52,8 @@ class Tested:
 
     def evaluate(self, test_set: TestSet, ranks: Ranks) -> dict[str, float | None]:
         """Test the network on the only rank; on a part of the classes it answers by the best of these."""
+        if self.classes and (largest := test_set.images.labels.max()) >= len(self.classes):
+            raise DataError(f"the test set has a class {largest}, expected at most {len(self.classes) - 1}")
         absent = sorted(set(range(len(self.classes))) - set(test_set.among)) if test_set.among else []
         places = torch.tensor(absent, dtype=torch.int64, device=ranks.device)
         with self.network.register_forward_hook(lambda *call: call[2].index_fill(1, places, -torch.inf)):

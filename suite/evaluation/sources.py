@@ -94,7 +94,7 @@ def _read_array(path: Path) -> Iterator[TestSet]:
 
 def _read_folders(source: Path, folder: Path, classes: Sequence[str]) -> Iterator[TestSet]:
     below = sorted(path for path in folder.iterdir() if path.is_dir())
-    known = {name: place for place, name in enumerate(classes)} | {str(place): place for place in range(len(classes))}
+    known = {str(place): place for place in range(len(classes))} | {name: place for place, name in enumerate(classes)}
     if below and all(path.name in known for path in below) and _images(below[0]):
         found = [(path, known[one.name]) for one in below for path in _images(one)]
         among = tuple(sorted({label for _, label in found}))
