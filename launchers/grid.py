@@ -98,9 +98,10 @@ def _run(options: GridOptions, console: Console) -> Outcome:
     if options.tune:
         console.print(f"--tune {options.tune}: {SPACE_IN_WORDS}", soft_wrap=True)
     if (tries := Tries.before(grid)) is not None:
-        outcome = _carry_out(tries.grid, console)
-        if not outcome.is_over or not tries.record():
-            return outcome
+        if options.starts_nothing or not tries.record():  # else they have ended since, such as after --detach
+            outcome = _carry_out(tries.grid, console)
+            if not outcome.is_over or not tries.record():
+                return outcome
         grid = GridRequest.of(options)
     outcome = _carry_out(grid, console)
     if outcome.is_over:

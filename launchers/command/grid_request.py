@@ -31,7 +31,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.spec.tuning import with_tuning
+from suite.spec.tuning import tunable, with_tuning
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
@@ -75,7 +75,8 @@ class GridRequest:
         if options.dataset:
             find_info(options.dataset, options.data_dir, options.loader)
         tuning = read_tuning(options.runs, suite.name, options.profile_name)
-        if tuning is not None or not options.tune:
+        is_tuned = tuning and all(one.configuration_id in tuning.top1_percent for one in untuned(suite, options))
+        if is_tuned or not options.tune:
             suite = with_tuning(suite, options.profile_name, tuning)
         profile = suite.profile(options.profile_name)
         if options.device:
@@ -88,13 +89,6 @@ class GridRequest:
         if teachers and not options.starts_nothing and options.teacher_weights is None:
             raise missing_weights(", ".join(map(str, teachers)))
         return cls(suite, options.profile_name, profile, experiments, options, custom_models)
-
-    def untuned(self) -> list[Experiment]:
-        """List the chosen experiments with the recipes that they have before they are tuned."""
-        profile = self.suite.model_copy(update={"tuned": {}}).profile(self.profile_name)
-        rows = find_rows(self.suite, profile) if self.options.only else None
-        own = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
-        return [one for one in select(list(own.values()), self.options.only, rows) if one.configuration_id in own]
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
         """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
@@ -155,6 +149,14 @@ class GridRequest:
                 others = " ".join(f"dataset={other}" for other in names if other != name)
                 hint = f" `--only {others}` trains the others." if others else ""
                 raise DataError(f"{error}{hint}") from error
+
+
+def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
+    """List the chosen experiments that ``--tune`` tunes, with the recipes that they have before."""
+    profile = suite.model_copy(update={"tuned": {}}).profile(options.profile_name)
+    own = {one.configuration_id: one for one in tunable(entry.experiment for entry in profile.entries)}
+    rows = find_rows(suite, profile) if options.only else None
+    return [one for one in select(list(own.values()), options.only, rows) if one.configuration_id in own]
 
 
 def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions) -> Iterator[str]:

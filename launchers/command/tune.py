@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from launchers.command.grid_request import GridRequest
+from launchers.command.grid_request import GridRequest, untuned
 from suite.base.errors import SpecError
 from suite.spec.experiment import Experiment, with_ancestors
-from suite.spec.tuning import Tuning, draw_settings, tries_of, tunable
+from suite.spec.tuning import Tuning, draw_settings, tries_of
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
@@ -32,7 +32,7 @@ class Tries:
         known = known or Tuning(settings=draw_settings(options.tune))
         of = {
             one.configuration_id: tries_of(one, known.settings)
-            for one in tunable(grid.untuned())
+            for one in untuned(grid.suite, options)
             if one.configuration_id not in known.top1_percent
         }
         if not of:

@@ -3,7 +3,7 @@
 import pytest
 
 from launchers.command.command_line import parse_options
-from launchers.command.grid_request import GridRequest
+from launchers.command.grid_request import GridRequest, untuned
 from launchers.command.tune import Tries
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.packed_records import pack_records
@@ -56,14 +56,17 @@ def test_the_board_shows_the_best_tries_their_number_and_their_cost(tries, finis
             record_start(finish_in(tmp_path, one, top1), 1)
         RunDirectory.of(tmp_path, of[2]).create(of[2])
     assert not tries.record()  # the third may still come
+    again = request_of(tmp_path)
+    assert not any("tuned" in one.recipe.name for one in again.experiments)
+    assert len(Tries.before(again).grid.experiments) == 9
     for of in tries.of.values():
         RunDirectory.of(tmp_path, of[2]).record_failure("error", "the loss is nan")
     assert tries.record()
     grid = request_of(tmp_path)
     assert Tries.before(grid) is None
     second = read_tuning(tmp_path, "sample_efficiency", NAME).settings[1]
-    untuned = {one.model: one.recipe for one in grid.untuned()}
-    assert all(one.recipe == second.apply(untuned[one.model]) for one in grid.experiments)
+    recipes = {one.model: one.recipe for one in untuned(grid.suite, grid.options)}
+    assert all(one.recipe == second.apply(recipes[one.model]) for one in grid.experiments)
     assert {(one.evaluated_on, one.seed) for one in grid.experiments} == {("test", 0)}
     for one in grid.experiments:
         finish_in(tmp_path, one, 50.0)
