@@ -25,7 +25,7 @@ SPACE_IN_WORDS = (
 )
 
 
-class Setting(Frozen):
+class Try(Frozen):
     """One try: factors of learning rate and weight decay, and the warm-up's share of the epochs; None: the recipe's."""
 
     rate: PositiveFloat = 1.0
@@ -34,7 +34,7 @@ class Setting(Frozen):
 
     def apply(self, recipe: Recipe) -> Recipe:
         """Change a recipe; its name says by what."""
-        if self == Setting():
+        if self == Try():
             return recipe
         changed: dict[str, Any] = {
             "learning_rate": float(f"{recipe.learning_rate * self.rate:.3g}"),
@@ -52,7 +52,7 @@ class Tuning(Frozen):
     A try that failed counts 0 %. ``hours`` are those of the devices on which they were trained.
     """
 
-    settings: tuple[Setting, ...]
+    settings: tuple[Try, ...]
     top1_percent: dict[str, tuple[float, ...]] = {}  # noqa: RUF012
     hours: dict[str, float] = {}  # noqa: RUF012
 
@@ -65,7 +65,7 @@ class Tuning(Frozen):
         return _change(experiment, self.settings[found.index(max(found))])
 
 
-def draw_settings(num_tries: int) -> tuple[Setting, ...]:
+def draw_settings(num_tries: int) -> tuple[Try, ...]:
     """Draw the same settings for a number of tries, by Optuna's quasi-random sampler; SpecError without Optuna."""
     try:
         import optuna
@@ -75,13 +75,13 @@ def draw_settings(num_tries: int) -> tuple[Setting, ...]:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         sampler = optuna.samplers.QMCSampler(scramble=True, seed=SEED, warn_independent_sampling=False)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study, found = optuna.create_study(sampler=sampler), [Setting()]
+    study, found = optuna.create_study(sampler=sampler), [Try()]
     space: dict[str, optuna.distributions.BaseDistribution] = {
         name: optuna.distributions.FloatDistribution(low, high, log=low > 0) for name, (low, high) in SPACE.items()
     }
     while len(found) < num_tries:
         trial = study.ask(space)
-        found.append(Setting(**{name: float(f"{value:.3g}") for name, value in trial.params.items()}))
+        found.append(Try(**{name: float(f"{value:.3g}") for name, value in trial.params.items()}))
         study.tell(trial, 0.0)
     return tuple(found)
 
@@ -92,12 +92,12 @@ def tunable(experiments: Iterable[Experiment]) -> list[Experiment]:
     return list(found.values())
 
 
-def tries_of(experiment: Experiment, settings: Iterable[Setting]) -> list[Experiment]:
+def tries_of(experiment: Experiment, settings: Iterable[Try]) -> list[Experiment]:
     """List the tries of an experiment, in the order of the settings."""
     return [_hold_out(_change(experiment.with_seed(SEED), setting)) for setting in settings]
 
 
-def _change(experiment: Experiment, setting: Setting) -> Experiment:
+def _change(experiment: Experiment, setting: Try) -> Experiment:
     return experiment.model_copy(update={"recipe": setting.apply(experiment.recipe)})
 
 

@@ -10,7 +10,7 @@ from leaderboards.packed_records import pack_records
 from leaderboards.text.notes import find_notes
 from suite.base.errors import SpecError
 from suite.papers import get_suite
-from suite.spec.tuning import Setting, draw_settings
+from suite.spec.tuning import Try, draw_settings
 from suite.store.attempts import record_start
 from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
@@ -35,7 +35,7 @@ def request_of(tmp_path, *more):
 def test_settings_are_drawn_once_and_the_first_is_the_suite_s_own():
     pytest.importorskip("optuna")
     first, *others = draw_settings(9)
-    assert first == Setting()
+    assert first == Try()
     assert draw_settings(9)[:5] == draw_settings(5)
     assert all(0.25 <= one.rate <= 4 and 0 <= one.warmup <= 0.2 and 0.1 <= one.decay <= 10 for one in others)
     assert len(set(others)) == 8
