@@ -16,6 +16,7 @@ COMMANDS = {  # the module whose ``main`` takes the remaining arguments, and the
     "build": ("leaderboards.build", "set finished runs beside the papers' tables"),
     "prepare": ("imagesets.prepare.__main__", "convert an image set for training, or check one"),
     "fetch": ("imagesets.__main__", "fetch an image set and check it"),
+    "evaluate": ("launchers.evaluate", "test saved weights on other test sets than the suite's"),
     "export": ("suite.export.__main__", "write a finished run as a model folder for timm"),
     "models": ("suite.models.__main__", "list every model with its size and cost"),
 }

@@ -25,6 +25,7 @@ from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures, print_suites
 from launchers.command.resolved_profile import print_resolved
+from launchers.command.tune import Tries
 from launchers.command.until_decided import train_until
 from launchers.core.console import SafeConsole
 from launchers.core.fork_server import ForkServer
@@ -41,6 +42,7 @@ from suite.base.errors import RunError, SpecError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
+from suite.spec.tuning import SPACE_IN_WORDS
 
 _POLL_S = 0.25
 
@@ -93,6 +95,22 @@ def _run(options: GridOptions, console: Console) -> Outcome:
     if options.until is not None and not options.starts_nothing:
         return Outcome(Exit(train_until(options, lambda each: _run(each, console).status, console)))
     grid = GridRequest.of(options)
+    if options.tune:
+        console.print(f"--tune {options.tune}: {SPACE_IN_WORDS}", soft_wrap=True)
+    if (tries := Tries.before(grid)) is not None:
+        if options.starts_nothing or not tries.record():  # else they have ended since, such as after --detach
+            outcome = _carry_out(tries.grid, console)
+            if not outcome.is_over or not tries.record():
+                return outcome
+        grid = GridRequest.of(options)
+    outcome = _carry_out(grid, console)
+    if outcome.is_over:
+        build(options.suite or "", grid.profile_name, options.runs, options.seeds)
+    return outcome
+
+
+def _carry_out(grid: GridRequest, console: Console) -> Outcome:
+    options = grid.options
     if options.show:
         shown = print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
         return Outcome(Exit.DONE, answer=shown)
@@ -110,12 +128,8 @@ def _run(options: GridOptions, console: Console) -> Outcome:
 
         if options.cancel:
             return Outcome(Exit(on_slurm.cancel(grid, console)))
-        outcome = on_slurm.watch(grid, console) if options.status else on_slurm.train(grid, console)
-    else:
-        outcome = _train_here(grid, console)
-    if outcome.is_over:
-        build(options.suite or "", grid.profile_name, options.runs, options.seeds)
-    return outcome
+        return on_slurm.watch(grid, console) if options.status else on_slurm.train(grid, console)
+    return _train_here(grid, console)
 
 
 def _train_here(grid: GridRequest, console: Console) -> Outcome:

@@ -27,6 +27,8 @@ from suite.store.frozen_plan import plan_path
 from suite.store.results import why_void
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 from suite.store.run_store import list_runs
+from suite.store.tuning import FOLDER as TUNINGS
+from suite.store.tuning import tuning_path
 
 SUFFIX = "records.tar.xz"
 _ANY_RUN = RunDirectory(Path())
@@ -37,7 +39,7 @@ _RECORDS = (*_FIRST, *_LARGE, *_LAST)  # as they follow each other in the file
 _MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
 _MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
 _MEMBER = re.compile(
-    rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|({FOLDER}|{PLANS})/[^/]+\.json"
+    rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|({FOLDER}|{PLANS}|{TUNINGS})/[^/]+\.json"
 )
 
 
@@ -69,6 +71,9 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
         if leaderboard.plan is not None:
             path = plan_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
             _add(archive, str(path), leaderboard.plan.as_record())
+        if leaderboard.tuning is not None:
+            path = tuning_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
+            _add(archive, str(path), leaderboard.tuning.as_record())
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 

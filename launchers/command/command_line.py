@@ -86,6 +86,11 @@ def _make_parser() -> argparse.ArgumentParser:
         help="try such a model in seconds, and show its cost beside the papers' models; train nothing",
     )  # fmt: skip
     parser.add_argument(
+        "--tune", type=positive, metavar="N",
+        help="first tune learning rate, warm-up and weight decay of every model by the same N tries on held-out "
+        "training images; the board is that of profile PROFILE+tuneN",
+    )  # fmt: skip
+    parser.add_argument(
         "--seeds", type=_seeds, metavar="N",
         help="seeds 0 to N-1 of every configuration (default 1), or FIRST-LAST, such as 8-19; until=H: until the "
         "headline is known to H points",

@@ -21,11 +21,11 @@ from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Scalar
 from suite.cost.costs import options_to_count
 from suite.papers import get_suite
-from suite.plugins.find_plugin import find_model
+from suite.plugins.find_plugin import find_model, read_defaults
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import NAME, CustomModel
 from suite.spec.experiment import Experiment
-from suite.spec.model_options import read_options
+from suite.spec.model_options import read_options, without_defaults
 from suite.spec.profile import Profile
 from suite.spec.recipe import Recipe
 
@@ -68,6 +68,7 @@ def parse_custom_model(words: Sequence[str]) -> CustomModel:
         else:
             options[key] = _scalar(value)
     source = None if model in read_options() else find_model(model)
+    options = without_defaults(options, read_defaults(source) if source else read_options()[model].defaults)
     return CustomModel(name=name, words=model, source=source, options=options, recipe=recipe)
 
 

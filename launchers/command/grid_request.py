@@ -20,6 +20,7 @@ from launchers.command.plan_report import print_plan
 from launchers.core.locks import check_locks, lock_of_one_node
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
+from leaderboards.boards.board import enter_custom_models
 from leaderboards.schemas.answers import Answer
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
@@ -30,9 +31,11 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.store.custom_models import record_custom_models
+from suite.spec.tuning import tunable, with_tuning
+from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
+from suite.store.tuning import read_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 
@@ -71,6 +74,10 @@ class GridRequest:
         suite = with_custom_models(get_suite(options.suite), custom_models, options.profile_name)
         if options.dataset:
             find_info(options.dataset, options.data_dir, options.loader)
+        tuning = read_tuning(options.runs, suite.name, options.profile_name)
+        is_tuned = tuning and all(one.configuration_id in tuning.top1_percent for one in untuned(suite, options))
+        if is_tuned or not options.tune:
+            suite = with_tuning(suite, options.profile_name, tuning)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})
@@ -113,13 +120,18 @@ class GridRequest:
     def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""
         refuse_broken((run.job.experiment for run in to_do), self.options)
-        entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.custom_models]
-        for other in record_custom_models(self.options.runs, entered):
-            console.print(
-                f"custom model {other.name} takes the place of an earlier one, whose runs stay but are on no board any "
-                f"more: {other.describe()}",
-                soft_wrap=True,
-            )
+        board = f"{self.suite.name}/{self.profile_name}"
+        entered = [one.model_copy(update={"boards": (board,)}) for one in self.custom_models]
+        before = self._shown_models()
+        make_place(self.options.runs, entered)
+        record_custom_models(self.options.runs, entered)
+        for _, told in (before.items() - self._shown_models().items()) if entered else ():
+            console.print(f"{board} shows no longer, though its runs stay: {told}", soft_wrap=True)
+
+    def _shown_models(self) -> dict[tuple[str, str], str]:
+        """The custom models on the board, described, by name and digest."""
+        suite = enter_custom_models(get_suite(self.options.suite or ""), self.profile_name, self.options.runs)
+        return {(one.name, one.digest): one.describe() for one in suite.custom_models}
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""
@@ -137,6 +149,14 @@ class GridRequest:
                 others = " ".join(f"dataset={other}" for other in names if other != name)
                 hint = f" `--only {others}` trains the others." if others else ""
                 raise DataError(f"{error}{hint}") from error
+
+
+def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
+    """List the chosen experiments that ``--tune`` tunes, with the recipes that they have before."""
+    profile = suite.model_copy(update={"tuned": {}}).profile(options.profile_name)
+    own = {one.configuration_id: one for one in tunable(entry.experiment for entry in profile.entries)}
+    rows = find_rows(suite, profile) if options.only else None
+    return [one for one in select(list(own.values()), options.only, rows) if one.configuration_id in own]
 
 
 def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions) -> Iterator[str]:

@@ -11,6 +11,7 @@ from suite.base.errors import SpecError
 from suite.papers import are_shown_with_best, get_suite
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources, StorageFormat, TrackerName
+from suite.spec.suite import TUNED
 from suite.store.frozen_plan import read_plan
 
 Cluster = Literal["local", "slurm"]
@@ -22,10 +23,10 @@ class GridOptions:
 
     ``freeze`` is the file that a plan is written to, ``looks`` the numbers of seeds at which its claims are judged.
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model``
-    reads them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on. Options
-    that do not go together are a SpecError, and so is a file of weights that is not there. ``site`` is what SLURM and
-    containers are told, in part by the file of ``site_path``.
+    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model`` reads
+    them, ``dataset`` is the image set in place of the suite's own, ``tune`` how many tries choose each recipe,
+    ``serve`` where a browser may look on. Options that do not go together are a SpecError, and so is a file of weights
+    that is not there. ``site`` is what SLURM and containers are told, in part by the file of ``site_path``.
     """
 
     suite: str | None = None
@@ -33,6 +34,7 @@ class GridOptions:
     dataset: str | None = None
     custom_models: tuple[tuple[str, ...], ...] = ()
     check: tuple[str, ...] = ()
+    tune: int | None = None
     seeds: range = range(1)
     until: float | None = None
     max_seeds: int = 30
@@ -84,6 +86,8 @@ class GridOptions:
             self.json or self.dry_run or self.show or self.list_suites or self.check or self.cancel
         ):
             raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
+        if self.tune and (self.until is not None or TUNED in self.profile):
+            raise SpecError("--tune goes with a profile that is not tuned, and a fixed number of --seeds")
         if self.until is not None and self.only:
             raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")
         if self.until is not None and self.max_seeds < FIRST_LOOK:
@@ -113,7 +117,8 @@ class GridOptions:
     def profile_name(self) -> str:
         """The profile as it was asked for: in a precision, on another image set, such as ``laptop-bf16@flowers``."""
         name = f"{self.profile}-{self.precision}" if self.precision else self.profile
-        return f"{name}@{self.dataset}" if self.dataset else name
+        name = f"{name}@{self.dataset}" if self.dataset else name
+        return f"{name}{TUNED}{self.tune}" if self.tune else name
 
     @property
     def starts_nothing(self) -> bool:

@@ -14,10 +14,12 @@ from suite.base.errors import SpecError
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
+from suite.spec.tuning import Tuning, with_tuning
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FrozenPlan, read_plan
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
+from suite.store.tuning import read_tuning
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Leaderboard:
     tables: Mapping[str, Board]
     collection: Collection
     plan: FrozenPlan | None = None  # that was frozen before its runs
+    tuning: Tuning | None = None  # that chose its recipes
 
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
@@ -121,30 +124,38 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequen
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
         RecordError: Two run directories are of the same seed, or the frozen plan was changed.
     """
-    suite = enter_custom_models(suite, profile_name, store)
+    tuning = read_tuning(store, suite.name, profile_name)
+    suite = with_tuning(enter_custom_models(suite, profile_name, store), profile_name, tuning)
     profile = suite.profile(profile_name)
     check_layout(suite, profile)
     plan = read_plan(store, suite.name, profile_name)
     found = collect(profile, store, seeds or (plan.seeds if plan else None), suite.tables)
-    return replace(aggregate(suite, profile_name, found), plan=plan)
+    return replace(aggregate(suite, profile_name, found), plan=plan, tuning=tuning)
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the store's custom models that belong to this suite and have a run of it at this scale."""
     check_store(store)
-    configurations = list_configurations(store)
+    configurations, tuning = list_configurations(store), read_tuning(store, suite.name, profile_name)
     entered = []
     for custom_model in read_custom_models(store):
-        if custom_model.suites and suite.name not in custom_model.suites:
+        if not custom_model.is_on(suite.name, profile_name):
             continue  # suites share runs: it may have some that this one has too
         try:
-            profile = with_custom_models(suite, [custom_model], profile_name).profile(profile_name)
+            one = with_custom_models(suite, [custom_model], profile_name)
+            one = with_tuning(one, profile_name, tuning) if tuning else one
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
-        own = (experiment for entry in profile.entries if entry.beside for experiment in entry.candidates)
+        own = (
+            experiment for entry in one.profile(profile_name).entries if entry.beside for experiment in entry.candidates
+        )
         if any(experiment.configuration in configurations for experiment in own):
             entered.append(custom_model)
-    return with_custom_models(suite, entered, profile_name)
+    chosen = [one for one in entered if f"{suite.name}/{profile_name}" in one.boards]
+    known = {word for one in chosen for word in (one.name, one.digest)}  # older records give way
+    chosen += [one for one in entered if one not in chosen and known.isdisjoint((one.name, one.digest))]
+    suite = with_custom_models(suite, sorted(chosen, key=entered.index), profile_name)
+    return with_tuning(suite, profile_name, tuning) if tuning else suite
 
 
 def check_store(store: Path) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from suite.base.errors import RecordError
 from suite.base.files import read_file, write_atomically
-from suite.store.custom_models import read_custom_models, record_custom_models, record_name
+from suite.store.custom_models import read_custom_models, record_custom_models
 from suite.store.frozen_plan import FOLDER as PLANS
+from suite.store.old_names import present_names
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_runs
+from suite.store.tuning import FOLDER as TUNINGS
 
 _OUTCOME = ("top1_percent", "top5_percent", "test_loss", "best_top1_percent", "num_steps", "protocol_version")
 
@@ -26,8 +28,8 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
     A run that is finished in one store and not in another is the finished one's; of equal results the first is taken.
 
     Raises:
-        RecordError: two stores have finished the same run with different numbers, have entered different models under
-            one name or different frozen plans, or one's result cannot be read.
+        RecordError: two stores have finished the same run with different numbers, have different frozen plans, or one's
+            result or custom model cannot be read.
     """
     if len(stores) == 1:
         yield stores[0]
@@ -45,35 +47,35 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
 
 
 def _add_custom_models(store: Path, joined_store: Path) -> None:
-    """Record the custom models of one more store, unless another store has another model of the same name."""
-    known = {custom_model.name: custom_model for custom_model in read_custom_models(joined_store)}
-    found = read_custom_models(store)
+    """Record the custom models of one more store: ``mine`` is ``mine_2`` where another store calls another so."""
+    known, found = read_custom_models(joined_store), read_custom_models(store)
     for custom_model in found:
-        other = known.get(custom_model.name, custom_model)
-        if not custom_model.is_same_as(other):
-            raise RecordError(
-                f"{store} and another store have different custom models called {other.name}: "
-                f"{custom_model.describe()}; {other.describe()}. Enter one of them under another name: "
-                f"start its grid again with it, and delete {record_name(other)} there."
-            )
-    record_custom_models(joined_store, found)
+        own = custom_model.name
+        for name in (own, *(f"{own}_{number}" for number in range(2, len(known) + len(found) + 2))):
+            holders = [other for other in (known if name == own else [*known, *found]) if other.name == name]
+            if not holders or any(map(custom_model.is_same_as, holders)):
+                break
+        record_custom_models(joined_store, [custom_model.model_copy(update={"name": name})])
 
 
 def _add_plans(store: Path, joined_store: Path) -> None:
-    """Copy the frozen plans of one more store, unless another store has another plan of the same suite."""
-    (joined_store / PLANS).mkdir(exist_ok=True)
-    for path in sorted((store / PLANS).glob("*.json")):
-        copy, plan = joined_store / PLANS / path.name, read_file(path)
-        if copy.exists() and read_file(copy) != plan:
-            raise RecordError(f"{path} and another store's plan of this name differ: build their boards apart")
-        write_atomically(copy, plan)
+    """Copy the frozen plans and tunings of one more store, unless another store has another of the same suite."""
+    for folder in (PLANS, TUNINGS):
+        (joined_store / folder).mkdir(exist_ok=True)
+        for path in sorted((store / folder).glob("*.json")):
+            copy, plan = joined_store / folder / path.name, read_file(path)
+            if copy.exists() and read_file(copy) != plan:
+                raise RecordError(f"{path} and another store's plan of this name differ: build their boards apart")
+            write_atomically(copy, plan)
 
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:
     found: dict[str, list[RunDirectory]] = {}
     for store in stores:
+        present = present_names(experiments_folder(store.resolve()))
         for run in list_runs(store.resolve()):
-            runs = found.setdefault(run.id, [])
+            configuration, seed = run.id.split("/")
+            runs = found.setdefault(f"{present.get(configuration, configuration)}/{seed}", [])
             if all(run.path != other.path for other in runs):  # a store may be named twice
                 runs.append(run)
     return found

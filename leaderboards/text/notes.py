@@ -9,6 +9,7 @@ from leaderboards.boards.cell_values import competitors_of
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
+from suite.cost.costs import write_hours
 from suite.spec.profile import Row
 
 
@@ -75,7 +76,14 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
     if set(rows) <= {1}:
         return []
     texts = {n: f"{n} on held-out training images, by seeds of their own" if n > 1 else "none" for n in rows}
-    return [Note("each configuration" if len(rows) == 1 else "; ".join(of), texts[n]) for n, of in rows.items()]
+    notes = [Note("each configuration" if len(rows) == 1 else "; ".join(of), texts[n]) for n, of in rows.items()]
+    if leaderboard.tuning is not None:
+        unit = "GPU" if leaderboard.profile.device == "gpu" else "core"
+        notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
+        for entry in leaderboard.profile.entries:
+            place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
+            notes.append(Note(place, f"{entry.experiment.model} is trained by {entry.experiment.recipe.name}"))
+    return notes
 
 
 def _best(cell: Cell) -> list[tuple[str, str]]:

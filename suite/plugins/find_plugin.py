@@ -13,15 +13,17 @@ import importlib
 import linecache
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
-from suite.plugins.versions import find_neighbours, find_version
+from suite.base.frozen import Scalar
+from suite.plugins.versions import find_module, find_neighbours, find_version
 from suite.spec.custom_model import ModelSource, hash_source
+from suite.spec.model_options import defaults_in
 
 Kind = Literal["models", "suites", "papers", "image_sets"]
 _GROUP = "convolutional_prior"
@@ -69,6 +71,16 @@ def find_model(words: str) -> ModelSource:
         text = _read(Path(place))
         return ModelSource(kind="file", name=attribute, version=hash_source(text.encode()), code=text)
     return ModelSource(kind="module", name=words, version=_guarded(words, lambda: find_version(place)))
+
+
+def read_defaults(source: ModelSource) -> Mapping[str, Scalar | None]:
+    """Read, and do not import, the defaults of a model's options; none of timm's, whose text does not tell them."""
+    if source.kind in ("file", "timm"):
+        return defaults_in(source.code, source.name)
+    words = _find_entry_point("models", source.name).value if source.kind == "entry_point" else source.name
+    module, _, attribute = words.partition(":")
+    origin = Path(find_module(module).origin or "")
+    return defaults_in(_read(origin), attribute) if origin.suffix == ".py" else {}
 
 
 def load_builder(source: ModelSource) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ def find_version(module: str, owner: Distribution | None = None) -> str:
     The module belongs to ``owner``, or to any distribution that claims its package. SpecError where there is no such
     module, or it has neither a number nor a source.
     """
-    package, spec = module.partition(".")[0], _find_module(module)
+    package, spec = module.partition(".")[0], find_module(module)
     for candidate in [owner] if owner else _owners(package):
         if not {"dir_info", "vcs_info"} & _direct_url(candidate).keys() and _records(candidate, package, spec):
             return f"{candidate.name}=={candidate.version}"
@@ -59,7 +59,7 @@ def _records(owner: Distribution, package: str, spec: ModuleSpec) -> bool:
 
 def _hash_package(package: str, module: str) -> str:
     """Hash every source of a package behind its name and length, so that no text can move from one into the next."""
-    spec = _find_module(package)
+    spec = find_module(package)
     folders = list(map(Path, spec.submodule_search_locations or ()))
     found = {path.relative_to(folder).as_posix(): path for folder in folders for path in folder.rglob("*.py")}
     if not folders and spec.origin and spec.origin.endswith(".py"):
@@ -73,8 +73,8 @@ def _hash_package(package: str, module: str) -> str:
     return hash_source(b"".join(f"{name}\n{len(text)}\n".encode() + text for name, text in contents.items()))
 
 
-def _find_module(module: str) -> ModuleSpec:
-    """Find what would be imported, a package's module too without its package."""
+def find_module(module: str) -> ModuleSpec:
+    """Find what would be imported, a package's module too without its package; SpecError where there is none."""
     package, *parts = module.split(".")
     name, spec = package, importlib.util.find_spec(package)
     for part in parts:

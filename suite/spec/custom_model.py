@@ -1,19 +1,24 @@
 """A custom model, as data: one that is none of ours, or one of ours with other options, beside the papers'.
 
 What tells one custom model from another is said here alone: ``ModelSource.identity`` for runs, ``is_same_as`` for
-the models that were entered into a suite's tables.
+the models that were entered into a suite's tables. A name is only the label of its columns on a board.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from suite.base.errors import SpecError
 from suite.base.frozen import Frozen, Scalar
+from suite.spec.model_options import defaults_in, without_defaults
 
+OF_CUSTOM = "custom-"
 NAME = r"[A-Za-z][A-Za-z0-9_]*"  # of a custom model, as columns are called by it
 
 
@@ -41,6 +46,15 @@ class ModelSource(Frozen):
         """The part of an experiment's identity that says which model it is; the version stands for the code."""
         return {"kind": self.kind, "name": self.name, "version": self.version}
 
+    @property
+    def folder_name(self) -> str:
+        """The beginning of its runs' folders; the hyphen marks them, as no name has one."""
+        return f"{OF_CUSTOM}{re.sub(r'[^A-Za-z0-9_]+', '_', self.name)}"
+
+    def changed_options(self, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Leave out what a file's text sets by default: a configuration is one in whichever way it is written."""
+        return without_defaults(options, defaults_in(self.code, self.name))
+
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}@{self.version}"
 
@@ -54,7 +68,8 @@ class CustomModel(Frozen):
     """A model beside the papers', as a user entered it.
 
     ``words`` name the model as the user did; ``source`` is None for one of ours. ``recipe`` holds the fields in which
-    it is trained otherwise than the suite says. ``suites`` are those that it was entered into; none: every one.
+    it is trained otherwise than the suite says. ``boards``, as SUITE/PROFILE, are
+    those that it was entered on. Older records name ``suites`` instead, or none of both: all.
     """
 
     name: str = Field(pattern=f"^{NAME}$")
@@ -63,16 +78,33 @@ class CustomModel(Frozen):
     options: dict[str, Scalar] = Field(default_factory=dict)
     recipe: dict[str, Scalar] = Field(default_factory=dict)
     suites: tuple[str, ...] = ()
+    boards: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Sixteen digits that tell what is trained, from wherever it was read and whatever it is called."""
+        if self.source is None:
+            known = [self.words, self.options]
+        else:
+            known = [self.source.identity, self.source.changed_options(self.options)]
+        return hash_source(json.dumps([*known, self.recipe], sort_keys=True).encode())[7:23]
 
     def is_same_as(self, other: CustomModel) -> bool:
-        """Whether both are the same model, trained alike, from wherever each user has read it."""
-        mine, theirs = ((one.name, one.options, one.recipe, one.source or one.words) for one in (self, other))
-        return mine == theirs
+        """Whether both are the same model, trained alike."""
+        return self.digest == other.digest
 
     def joined_with(self, other: CustomModel) -> CustomModel:
-        """The same model, entered into the suites of both."""
-        suites = {*self.suites, *other.suites} if self.suites and other.suites else ()
-        return self.model_copy(update={"suites": tuple(sorted(suites))})
+        """The same model, entered on the boards of both."""
+        both = (self, other) if all(one.suites or one.boards for one in (self, other)) else ()
+        names = ("suites", "boards")
+        return self.model_copy(
+            update={name: sorted({one for of in both for one in getattr(of, name)}) for name in names}
+        )
+
+    def is_on(self, suite: str, profile_name: str) -> bool:
+        """Whether it was entered on a board, as far as its record tells."""
+        is_known = self.suites or self.boards
+        return not is_known or suite in self.suites or f"{suite}/{profile_name}" in self.boards
 
     def describe(self) -> str:
         """``mine: my_vit.py:MyViT (sha256:3fa9...), dim=192; recipe changed: learning_rate=0.001``."""

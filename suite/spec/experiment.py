@@ -63,7 +63,8 @@ class Experiment(Frozen):
     data set, as in ConViT's code, or, where it is true, some that the seed draws: the same for every model, and smaller
     shares within larger ones. An interval over seeds then holds for other draws of the images too.
 
-    ``model_source`` says where a model comes from that is none of ours, which ``model`` then only labels.
+    ``model_source`` says where a model comes from that is none of ours. ``model`` is then a label of it, which is no
+    part of the identity, and neither are options that the source's text sets by default.
 
     ``configuration_id`` is the identity of its configuration, which is all but the seed: runs that share it may be
     averaged. ``id`` adds the seed and is also the run's path inside the run store. A run starts from parents of its
@@ -121,23 +122,40 @@ class Experiment(Frozen):
     def configuration_id(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
         parents stand in it by their own ``configuration_id``."""
-        without: dict[str, Any] = {"seed": True, "recipe": {"name"}, "parents": True, "model_source": True}
-        fields: dict[str, Any] = self.model_dump(exclude_defaults=True, exclude=without)
+        fields = self._fields()
         if self.model_source:
-            fields["model_source"] = self.model_source.identity
+            del fields["model"]
+            fields["model_options"] = self.model_source.changed_options(self.model_options)
         if self.parents:
             fields["parents"] = [parent.configuration_id for parent in self.parents]
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _digest(fields)
+
+    def _fields(self) -> dict[str, Any]:
+        without: dict[str, Any] = {"seed": True, "recipe": {"name"}, "parents": True, "model_source": True}
+        fields: dict[str, Any] = self.model_dump(exclude_defaults=True, exclude=without)
+        return fields | ({"model_source": self.model_source.identity} if self.model_source else {})
 
     @property
     def configuration(self) -> str:
         """The configuration's name, which its folder bears."""
-        return f"{self.model}-{self.configuration_id}"
+        return f"{self.model_source.folder_name if self.model_source else self.model}-{self.configuration_id}"
+
+    @cached_property
+    def old_configuration(self) -> str:
+        """The configuration's name while a custom model's label and all of its given options were in its identity."""
+        fields = self._fields()
+        if self.parents:
+            fields["parents"] = [parent.old_configuration.rpartition("-")[2] for parent in self.parents]
+        return f"{self.model}-{_digest(fields)}"
 
     @property
     def id(self) -> str:
         return f"{self.configuration}/seed-{self.seed}"
+
+    @property
+    def old_id(self) -> str:
+        """The id that ``old_configuration`` has made."""
+        return f"{self.old_configuration}/seed-{self.seed}"
 
     @property
     def is_trained(self) -> bool:
@@ -169,6 +187,11 @@ class Experiment(Frozen):
     def then(self, kind: Kind, **kind_options: Scalar) -> Experiment:
         """Make the experiment that does ``kind`` with this one's finished run, with the same recipe and model."""
         return self.model_copy(update={"kind": kind, "kind_options": kind_options, "parents": (self,)})
+
+
+def _digest(fields: dict[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def with_ancestors(experiments: Iterable[Experiment]) -> list[Experiment]:

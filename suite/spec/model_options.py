@@ -6,6 +6,7 @@ trained, and leave the forward pass as it is.
 """
 
 import ast
+import contextlib
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -57,6 +58,15 @@ def changed_options(
     }
 
 
+def without_defaults(options: Mapping[str, Scalar], defaults: Mapping[str, Scalar | None]) -> dict[str, Scalar]:
+    """Options that differ from the defaults in value or type: a model of others may tell 1, 1.0 and true apart."""
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in defaults or (type(value), value) != (type(defaults[name]), defaults[name])
+    }
+
+
 def options_that_matter(model: str, options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Sort a model's options and leave out those without effect on its operations; timm's models have none."""
     known = read_options().get(model)
@@ -82,6 +92,41 @@ def _read_family(module: str, tree: ast.Module) -> Iterator[tuple[str, ModelOpti
         fixed = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in builder.keywords}
         defaults = {**_signature_defaults(classes[builder.args[0].id]), **fixed}
         yield ast.literal_eval(name), ModelOptions(module, defaults, frozenset(ast.literal_eval(without_effect)))
+
+
+@lru_cache
+def defaults_in(text: str, attribute: str) -> dict[str, Scalar | None]:
+    """Read the defaults of what a text defines as ``attribute``: a function's, or those of a class's own ``__init__``.
+
+    Only literals are found, and none where a decorator or a later line may have changed what is called.
+    """
+    with contextlib.suppress(SyntaxError, ValueError):
+        match [node for node in ast.parse(text).body if attribute in _names_bound(node)]:
+            case [ast.ClassDef(keywords=[], decorator_list=[], body=body)]:
+                found = [node for node in body if {"__init__", "__new__"}.intersection(_names_bound(node))]
+            case found:
+                pass
+        match found:
+            case [ast.FunctionDef(decorator_list=[], args=arguments)]:
+                return _literal_defaults(arguments)
+    return {}
+
+
+def _names_bound(node: ast.AST) -> set[str]:
+    nodes = [node] if isinstance(node, ast.ClassDef | ast.FunctionDef) else ast.walk(node)
+    bound = (found for found in nodes if not isinstance(getattr(found, "ctx", None), ast.Load))
+    return {found.id if isinstance(found, ast.Name) else getattr(found, "name", "") for found in bound}
+
+
+def _literal_defaults(of: ast.arguments) -> dict[str, Scalar | None]:
+    arguments = [*of.posonlyargs, *of.args]
+    by_place = zip(reversed(arguments), reversed(of.defaults), strict=False)
+    found: dict[str, Scalar | None] = {}
+    for argument, default in [*by_place, *zip(of.kwonlyargs, of.kw_defaults, strict=True)]:
+        with contextlib.suppress(ValueError, TypeError):
+            if default is not None:
+                found[argument.arg] = ast.literal_eval(default)
+    return found
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

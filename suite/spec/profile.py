@@ -59,6 +59,7 @@ class Profile(Frozen):
     ``sustained_flops`` is the stated rate of one worker (a core or a GPU), for cost estimates;
     ``scale_note`` says how its numbers compare with the paper's ("" for the paper's own scale). ``other_dataset`` is
     the image set that all of it is trained on in place of the suite's own, so that no number of the paper's is beside.
+    ``tuning_hours`` are those of the tries that chose its recipes.
     """
 
     entries: tuple[Entry, ...]
@@ -68,6 +69,7 @@ class Profile(Frozen):
     checkpoint_every_s: PositiveFloat = 300.0
     num_evaluations: PositiveInt = 3
     other_dataset: str = ""
+    tuning_hours: float = Field(0.0, ge=0)
 
     @classmethod
     def laptop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 3) -> Profile:

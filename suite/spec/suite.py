@@ -14,6 +14,8 @@ from suite.spec.custom_model import CustomModel
 from suite.spec.figures import Figure
 from suite.spec.profile import Entry, Place, Profile, ProfileName, Row
 
+TUNED = "+tune"  # in a profile's name, before the number of tries
+
 
 class RelativeGain(Frozen):
     """A derived column: 100 * (better - baseline) / baseline, in percent."""
@@ -108,7 +110,8 @@ class Suite(Frozen):
     """One question of one paper: its experiments at each scale, and the layout of the answer.
 
     ``custom_models`` are the models beside the papers' that were entered into its tables. ``source`` is where a
-    suite that is none of ours was found, such as ``my_suite.py:SUITE``.
+    suite that is none of ours was found, such as ``my_suite.py:SUITE``. ``tuned`` are profiles of recipes that a
+    store's tries have chosen, by their whole names.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Suite(Frozen):
     footnotes: tuple[str, ...] = ()
     custom_models: tuple[CustomModel, ...] = ()
     source: str = ""
+    tuned: dict[str, Profile] = Field(default_factory=dict)
 
     @property
     def cli_name(self) -> str:
@@ -132,8 +136,12 @@ class Suite(Frozen):
         """Find the profile called ``name``; SpecError where there is none.
 
         It is one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in another precision, such as
-        ``laptop-bf16``, or on another image set, such as ``laptop@flowers``.
+        ``laptop-bf16``, or on another image set, such as ``laptop@flowers``, or any with tuned recipes, such as
+        ``laptop+tune8``, which is as untuned as before where no store's tries were read.
         """
+        if name in self.tuned:
+            return self.tuned[name]
+        name = name.partition(TUNED)[0]
         scale, _, dataset = name.partition("@")
         if dataset:
             if scale.partition("-")[0] == "smoke":
@@ -156,7 +164,7 @@ class Suite(Frozen):
 
     def scale_of(self, name: str) -> ProfileName:
         """Name the one of ``profiles`` that the profile called ``name`` is made from; SpecError where there is none."""
-        base = name.partition("@")[0].partition("-")[0]
+        base = name.partition(TUNED)[0].partition("@")[0].partition("-")[0]
         return self._known("laptop" if base == "smoke" else base, name)
 
     def _known(self, scale: str, asked: str) -> ProfileName:

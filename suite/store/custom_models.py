@@ -1,9 +1,9 @@
-"""The custom models that were entered into a store's suites: ``RUNS/challengers/NAME.json``, a record each.
+"""The custom models that were entered into a store's suites: ``RUNS/challengers/NAME-DIGEST.json``, a record each.
 
-They lie beside the runs, so that a leaderboard that is built anywhere shows them.
+They lie beside the runs, so that a leaderboard that is built anywhere shows them. A name is unique on a board; another
+board may show another model by it, or the same one by another name. Older records are called NAME.json.
 """
 
-import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,38 +16,52 @@ FOLDER = "challengers"
 
 def record_name(custom_model: CustomModel) -> str:
     """The path of a custom model's record in a store."""
-    return f"{FOLDER}/{custom_model.name}.json"
+    return f"{FOLDER}/{custom_model.name}-{custom_model.digest}.json"
 
 
-def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
-    """Record custom models; one takes the place of another of its name, whose runs stay but are shown no more.
-
-    To refuse it would ask for a new name after every edit of a model. Returns the models whose place was taken, which
-    the caller says.
-    """
-    replaced = []
+def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> None:
+    """Record custom models, each with the boards that it was entered on before."""
     for custom_model in custom_models:
-        path = store / record_name(custom_model)
-        with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
-            before = read_model(CustomModel, read_file(path))
-            if before.is_same_as(custom_model):
-                custom_model = custom_model.joined_with(before)
-            else:
-                replaced.append(before)
-        with naming_disk_errors(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, custom_model.model_dump_json(indent=1).encode())
-    return replaced
+        for path, other in _read(store, is_strict=False).items():
+            if other.name == custom_model.name and other.is_same_as(custom_model):
+                custom_model = custom_model.joined_with(other)
+                path.unlink()
+        _write(store / record_name(custom_model), custom_model)
+
+
+def make_place(store: Path, custom_models: Iterable[CustomModel]) -> None:
+    """Take their boards from other models of their names, and from other names of the same models.
+
+    To refuse them would ask for a new name after every edit of a model. Runs stay.
+    """
+    for path, other in _read(store, is_strict=False).items():
+        others = [one for one in custom_models if (one.name == other.name) != one.is_same_as(other)]
+        left = [board for board in other.boards if not any(board in one.boards for one in others)]
+        if len(left) < len(other.boards):
+            path.unlink()
+            if left or other.suites:
+                _write(path, other.model_copy(update={"boards": left}))
+
+
+def _write(path: Path, custom_model: CustomModel) -> None:
+    with naming_disk_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, custom_model.model_dump_json(indent=1).encode())
 
 
 def read_custom_models(store: Path) -> list[CustomModel]:
     """Read the custom models that were entered into a store's suites, sorted by name; RecordError where one is
     unreadable."""
-    found = []
+    return list(_read(store, is_strict=True).values())
+
+
+def _read(store: Path, *, is_strict: bool) -> dict[Path, CustomModel]:
+    found = {}
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
-            found.append(read_model(CustomModel, read_file(path)))
+            found[path] = read_model(CustomModel, read_file(path))
         except (OSError, ValueError) as error:
-            advice = "Start the grid with that --challenger again, or delete it."
-            raise unreadable(path, error, advice) from error
+            if is_strict:
+                advice = "Delete it, and start the grid with that --challenger again."
+                raise unreadable(path, error, advice) from error
     return found

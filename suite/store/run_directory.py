@@ -37,6 +37,7 @@ from suite.base.errors import RecordError
 from suite.base.files import append_record, disk_error, naming_disk_errors, read_file, read_tail, write_atomically
 from suite.base.reading import read_metrics_line, read_model, seal, unreadable, unseal
 from suite.spec.experiment import Experiment
+from suite.store.old_names import present_names
 from suite.store.results import RESULT_FORMAT, Failure, FailureKind, Result, format_of
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
@@ -83,7 +84,13 @@ class RunDirectory:
 
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
-        return cls(Path(store, EXPERIMENTS, experiment.id), experiment)
+        path = Path(store, EXPERIMENTS, experiment.id)
+        if experiment.model_source:  # perhaps from when its name was in the identity
+            present = present_names(path.parents[1])
+            old = [path.parents[1] / name / path.name for name in present if present[name] == experiment.configuration]
+            places = ((cls(place).result_path, place) for place in (path, *old))
+            path = min(places, key=lambda one: (not one[0].exists(), not one[1].exists()))[1]
+        return cls(path, experiment)
 
     @property
     def id(self) -> str:
@@ -218,7 +225,8 @@ class RunDirectory:
         known = self._experiment
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
-        return self.path.parent.name == found.configuration
+        name = self.path.parent.name
+        return name == found.configuration or name == found.old_configuration  # which is hashed only if asked
 
     def _refuse_newer(self, data: bytes) -> None:
         if (version := format_of(data)) > RESULT_FORMAT:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from suite.base.errors import RecordError
 from suite.spec.experiment import Experiment
+from suite.store.old_names import present_names
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 
 
@@ -16,8 +17,9 @@ def experiments_folder(store: Path) -> Path:
 
 def list_configurations(store: Path) -> set[str]:
     """Names of the configurations that have a folder, as ``Experiment.configuration``; none in an empty store."""
+    folder = experiments_folder(store)
     try:
-        return set(os.listdir(experiments_folder(store)))
+        return {present_names(folder).get(name, name) for name in os.listdir(folder)}
     except FileNotFoundError:
         return set()
 
@@ -32,7 +34,16 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
 
     RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
     """
-    folder = experiments_folder(store) / experiment.configuration
+    found = _find_in(experiments_folder(store) / experiment.configuration, experiment)
+    if experiment.model_source:
+        for name, present in present_names(experiments_folder(store)).items():
+            if present == experiment.configuration:
+                old = _find_in(experiments_folder(store) / name, experiment)
+                found |= {seed: RunDirectory.of(store, experiment.with_seed(seed)) for seed in old}
+    return dict(sorted(found.items()))
+
+
+def _find_in(folder: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     try:
         names = os.listdir(folder)
     except FileNotFoundError:

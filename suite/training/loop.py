@@ -83,7 +83,7 @@ class Training:
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         self.norm_batch = self.micro_batch if has_batch_norm(model) else 0  # images that its batch norms see at once
         self.origin = Origin(
-            experiment=experiment.id,
+            experiment=run.id if run.id == experiment.old_id else experiment.id,
             parent=self.parent.experiment.id if self.parent else "",
             parent_sha256=self.parent.weights_sha256 if self.parent else "",
             teacher_sha256=self.teacher.weights_sha256 if self.teacher else "",

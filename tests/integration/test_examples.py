@@ -52,7 +52,7 @@ def test_a_model_a_suite_and_images_of_one_s_own_become_a_board_and_a_folder(cal
     with (tmp_path / "runs/leaderboards/my_suite/laptop@shapes.long.csv").open() as file:
         (line,) = [line for line in csv.DictReader(file) if line["column"] == "mine_top1" and line["mean"]]
     assert (line["row"], line["n"], line["status"], line["paper"]) == ("10 %", "1", "done", "")
-    (run,) = tmp_path.glob("runs/experiments/mine-*/seed-0")
+    (run,) = tmp_path.glob("runs/experiments/custom-MyViT-*/seed-0")
     monkeypatch.setenv("IMAGESETS_DIR", str(tmp_path / "data"))
     call(*command, "export", str(run), "--to", "out")
     assert load_folder(tmp_path / "out", trust_code=True).head.out_features == 2

@@ -13,6 +13,7 @@ from launchers.slurm.train_on_slurm import _locate
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.papers import get_suite
+from suite.store.run_directory import RunDirectory
 
 MODEL = """
 import sys
@@ -95,10 +96,37 @@ def test_it_is_said_in_whose_place_a_custom_model_is_entered(tmp_path):
     console = Console(file=io.StringIO(), width=40)
     for depth in ("2", "2", "3"):
         words = ["--suite", "sample_efficiency", "--challenger", "mine=deit_micro", f"depth={depth}"]
-        GridRequest.of(parse_options([*words, "--runs", str(tmp_path)])).enter_custom_models((), console)
+        grid = GridRequest.of(parse_options([*words, "--runs", str(tmp_path)]))
+        own = next(entry.experiment for entry in grid.profile.entries if entry.custom_model)
+        RunDirectory.of(tmp_path, own).create(own)
+        grid.enter_custom_models((), console)
     (said,) = console.file.getvalue().splitlines()
-    assert said.startswith("custom model mine takes the place of an earlier one")
+    assert said.startswith("sample_efficiency/laptop shows no longer, though its runs stay: ")
     assert said.endswith("mine: deit_micro, depth=2")
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        (["model.py:Model", "depth=3", "rate=0.5"], {}),
+        (["model.py:Model", "depth=3.0", "rate=0.25"], {"depth": 3.0, "rate": 0.25}),
+        (["model.py:make", "depth=3"], {}),
+        (["model.py:wrapped", "depth=3"], {"depth": 3}),
+        (["model.py:again", "depth=3"], {"depth": 3}),
+        (["model.py:made", "depth=3"], {"depth": 3}),
+        (["model.py:NoInit", "depth=3"], {"depth": 3}),
+        (["deit_micro", "depth=6"], {"depth": 6}),
+        (["deit_micro", "depth=3"], {}),
+    ],
+)
+def test_a_default_that_is_spelt_out_is_left_out_where_the_source_alone_tells_it(given, left, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(
+        "class Model(Base):\n    def __init__(self, num_classes, depth=3, *, rate=0.5, width=f()): ...\n"
+        "def make(*, num_classes, depth=3): ...\n@wrap\ndef wrapped(depth=3): ...\n"
+        "def again(depth=3): ...\nagain = wrap(again)\nmade = partial(make, depth=4)\nclass NoInit: ...\n"
+    )
+    assert parse_custom_model([f"mine={given[0]}", *given[1:]]).options == left
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import false_discovery_control, ttest_rel
 
 from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.joined_stores import joined
 from leaderboards.custom_models import find_comparisons
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.custom_models import render_comparisons_csv, summarize_comparisons
@@ -14,12 +15,21 @@ from suite.base.errors import RecordError, SpecError
 from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel, ModelSource, hash_source
-from suite.store.custom_models import read_custom_models, record_custom_models
+from suite.store.custom_models import make_place, read_custom_models, record_custom_models
+from suite.store.run_directory import RunDirectory
+from suite.store.run_store import find_runs, list_configurations
 
 CODE = "class Mine: ..."
 SOURCE = ModelSource(kind="file", name="Mine", version=hash_source(CODE.encode()), code=CODE)
 MINE = CustomModel(name="mine", words="mine.py:Mine", source=SOURCE, options={"dim": 8}, recipe={"learning_rate": 0.2})
 ROW = ("5",)
+
+
+def forget(store):
+    for path in store.glob("challengers/*.json"):
+        path.unlink()
+
+
 OURS = {"deit": (30.0, 31.0, 32.5), "convit": (34.0, 34.5, 36.0)}
 THEIRS = (40.0, 41.5, 42.0)
 
@@ -57,7 +67,7 @@ def test_a_leaderboard_finds_the_custom_models_of_the_store_by_itself(entered, t
 
 
 def test_a_board_shows_no_custom_model_that_was_entered_into_other_suites_alone(entered, table2, tmp_path):
-    (tmp_path / "challengers/mine.json").unlink()
+    forget(tmp_path)
     for suites, shown in ((("other",), False), (("another",), False), ((table2.name,), True)):
         record_custom_models(tmp_path, [MINE.model_copy(update={"suites": suites})])
         assert ("mine_top1" in make_leaderboard(table2, "laptop", tmp_path).board().columns) == shown
@@ -79,7 +89,7 @@ def test_a_board_shows_a_custom_model_whose_recipe_is_none_at_another_scale(tabl
 
 def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_custom_model_has_its_own(entered, table2, tmp_path):
     with_it = make_leaderboard(table2, "laptop", tmp_path).board().cells
-    (tmp_path / "challengers/mine.json").unlink()
+    forget(tmp_path)
     without = make_leaderboard(table2, "laptop", tmp_path).board().cells
     assert {key: cell for key, cell in with_it.items() if key in without} == without
     assert without[ROW, "convit_top1"].comparison.ranks == (1, 1)
@@ -106,22 +116,86 @@ def test_the_files_show_the_custom_model_without_a_number_of_the_paper(entered, 
     assert render_csv(leaderboard.board()).splitlines()[1].endswith("41.2,70.6")
     long = [line for line in csv.DictReader(render_long_csv(leaderboard).splitlines()) if line["column"] == "mine_top1"]
     assert (long[0]["n"], long[0]["paper"], long[0]["best_rank"]) == ("3", "", "1")
-    assert render_accounting(leaderboard).count("\nmine-") == 3
+    assert render_accounting(leaderboard).count("\ncustom-Mine-") == 3
     lines = list(csv.DictReader(render_comparisons_csv(find_comparisons(leaderboard)).splitlines()))
     assert {line["verdict"] for line in lines if line["column"] == "mine_top1"} == {"better"}
     (told,) = summarize_comparisons(leaderboard)
     assert told.startswith("mine: better in 4, worse in 0 of 4 comparisons")
 
 
-def test_an_edited_model_takes_the_place_of_the_one_before_in_the_store(tmp_path):
-    moved, other = (MINE.model_copy(update=new) for new in ({"words": "/home/mine.py:Mine"}, {"options": {"dim": 9}}))
-    assert record_custom_models(tmp_path, [MINE]) == []
-    assert record_custom_models(tmp_path, [moved]) == []  # the same model
-    assert record_custom_models(tmp_path, [other]) == [moved]
-    assert read_custom_models(tmp_path) == [other]
-    (tmp_path / "challengers/mine.json").write_text("{")
-    with pytest.raises(RecordError, match=r"mine\.json.*Start the grid with that --challenger again"):
+def changed(**new):
+    return MINE.model_copy(update=new)
+
+
+def enter(store, custom_model, board):
+    entered = [custom_model.model_copy(update={"boards": (board,)})]
+    make_place(store, entered)
+    record_custom_models(store, entered)
+
+
+def test_an_edited_model_takes_the_place_of_the_one_before_on_one_board_alone(table2, finish_in, tmp_path):
+    other = changed(options={"dim": 9})
+    for suite in (with_custom_models(table2, [one]) for one in (MINE, other)):
+        for profile in ("laptop", "laptop@flowers"):
+            finish_in(tmp_path, next(e for e in suite.profile(profile).entries if e.custom_model).experiment, 40.0)
+
+    def shown():
+        on = [make_leaderboard(table2, name, tmp_path).suite.custom_models for name in ("laptop", "laptop@flowers")]
+        return [[one.options["dim"] for one in found] for found in on]
+
+    record_custom_models(tmp_path, [MINE.model_copy(update={"suites": (table2.name,)})])  # an older record
+    assert shown() == [[8], [8]]
+    enter(tmp_path, other, f"{table2.name}/laptop@flowers")
+    assert shown() == [[8], [9]]
+    enter(tmp_path, changed(words="/home/mine.py:Mine"), f"{table2.name}/laptop@flowers")  # the first one
+    assert shown() == [[8], [8]]
+    assert {one.options["dim"] for one in read_custom_models(tmp_path)} == {8}
+    next(tmp_path.glob("challengers/*")).write_text("{")
+    with pytest.raises(RecordError, match=r"mine-\w+\.json.*start the grid with that --challenger again"):
         read_custom_models(tmp_path)
+
+
+def test_a_custom_model_keeps_its_runs_under_another_name_and_with_its_defaults_spelt_out(entered, table2, tmp_path):
+    code = "class Mine:\n    def __init__(self, *, num_classes, image_size, dim=8, depth=2): ..."
+    source = ModelSource(kind="file", name="Mine", version=hash_source(code.encode()), code=code)
+    spelt = [changed(source=source, options=options) for options in ({}, {"dim": 8}, {"depth": 2, "dim": 8})]
+    ids = {
+        next(e for e in with_custom_models(table2, [m]).profile("laptop").entries if e.beside).experiment.id
+        for m in spelt
+    }
+    assert len(ids) == len({one.digest for one in spelt}) == 1
+    enter(tmp_path, changed(name="theirs"), f"{table2.name}/laptop")
+    columns = make_leaderboard(table2, "laptop", tmp_path).board().columns
+    assert columns[-2:] == ["theirs_top1", "theirs_top5"]
+    assert "mine_top1" not in columns
+
+
+def test_runs_from_when_the_name_was_in_their_identity_are_found_where_they_are(entered, table2, tmp_path):
+    first = next(e.experiment for e in entered.profile("laptop").entries if e.custom_model and e.row == ROW)
+    assert first.old_configuration == "mine-dc54f8d07fa506b7"
+    folder = tmp_path / "experiments" / first.configuration
+    folder.rename(folder.with_name(first.old_configuration))
+    forget(tmp_path)
+    (tmp_path / "challengers/mine.json").write_text(MINE.model_dump_json(exclude={"boards"}))
+    cell = make_leaderboard(table2, "laptop", tmp_path).board().cells[ROW, "mine_top1"]
+    assert cell.mean == pytest.approx(sum(THEIRS) / 3)
+    named = next(
+        e.experiment
+        for e in with_custom_models(table2, [changed(name="new")]).profile("laptop").entries
+        if e.custom_model and e.row == ROW
+    )
+    run = RunDirectory.of(tmp_path, named)
+    assert run.path.parent.name == first.old_configuration
+    assert run.read_result().top1_percent == THEIRS[0]
+    later = RunDirectory.of(tmp_path, named.with_seed(3))
+    assert later.id == named.with_seed(3).id
+    later.create(named.with_seed(3))
+    assert list(find_runs(tmp_path, named)) == [0, 1, 2, 3]
+    assert list_configurations(tmp_path) >= {named.configuration}
+    with joined([tmp_path, tmp_path]) as store:
+        assert list(find_runs(store, named)) == [0, 1, 2, 3]
+    record_custom_models(tmp_path, [MINE])
+    assert not (tmp_path / "challengers/mine.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -76,14 +76,14 @@ def test_a_custom_model_is_the_same_from_whichever_folder_its_file_was_read(tmp_
     assert found.source == source
 
 
-def test_custom_models_of_two_stores_are_joined_but_never_two_of_one_name(tmp_path):
+def test_custom_models_of_two_stores_are_joined_and_another_of_the_same_name_gets_a_number(tmp_path):
     mine = CustomModel(name="mine", words="deit_micro", options={"depth": 2})
     other = mine.model_copy(update={"name": "other"})
     record_custom_models(tmp_path / "a", [mine])
     record_custom_models(tmp_path / "b", [mine, other])
     with joined([tmp_path / "a", tmp_path / "b"]) as store:
         assert read_custom_models(store) == [mine, other]
-    record_custom_models(tmp_path / "b", [mine.model_copy(update={"options": {"depth": 3}})])
-    told = r"different custom models called mine: .*depth=3.*depth=2.*under another name"
-    with pytest.raises(RecordError, match=told), joined([tmp_path / "a", tmp_path / "b"]):
-        pass
+    record_custom_models(tmp_path / "c", [mine.model_copy(update={"options": {"depth": depth}}) for depth in (3, 2)])
+    with joined([tmp_path / "a", tmp_path / "b", tmp_path / "c"]) as store:
+        named = {(one.name, one.options["depth"]) for one in read_custom_models(store)}
+    assert named == {("mine", 2), ("other", 2), ("mine_2", 3)}

@@ -168,7 +168,11 @@ def test_a_command_of_the_manual_does_what_it_says(folder, command, monkeypatch,
         return
     assert ("--check" in command) == (said.count(": yes") == 10)
     for name, model in re.findall(r"--(?:check|challenger) (\w+)=(\S+)", command):
-        pattern = rf"{name}: {model} \(" if "--check" in command else rf"^  {name}-[0-9a-f]{{16}}/seed-0 "
+        pattern = (
+            rf"{name}: {model} \("
+            if "--check" in command
+            else rf"^  (custom-\w+|{name})-[0-9a-f]{{16}}/seed-\d+  {name} "
+        )
         assert re.search(pattern, said, re.MULTILINE), name
     for name in ("flowers", "shapes"):
         assert bool(re.search(f"--dataset {name} --(?:loader|data-dir)", command)) == (f"laptop@{name}" in said)

@@ -60,7 +60,7 @@ def test_a_custom_model_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_su
     on_slurm(tmp_path, "--detach", "--challenger", f"mine={model}:linear", *few)
     model.unlink()
     idle_cluster.wait_idle()
-    (run,) = tmp_path.glob("experiments/mine-*/seed-0")
+    (run,) = tmp_path.glob("experiments/custom-linear-*/seed-0")
     assert (run / "result.json").exists(), logs(tmp_path)
     assert b"mine_top1" in leaderboard(tmp_path)
 

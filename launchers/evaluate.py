@@ -1,0 +1,93 @@
+"""``convolutional-prior evaluate``: saved weights, of a run or of timm's, on other test sets -> a table and a board.
+
+The board is ``RUNS/leaderboards/other_sets.csv``, beside those of the suites: a line a network and test set.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from leaderboards.text.records import render_records
+from suite.base.arguments import a_path, program
+from suite.base.endings import ends_in_message
+from suite.base.exit_codes import Exit
+from suite.base.files import naming_disk_errors, read_file, write_atomically
+from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
+from suite.store.run_store import experiments_folder
+
+_KEY = ("network", "source", "part")
+COLUMNS = (*_KEY, "classes", "images", "top1_percent", "top5_percent", "test_loss", "own_top1_percent")
+
+
+@ends_in_message
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; exit status: 0, 1 for what cannot be read, 2 for misuse."""
+    parser = argparse.ArgumentParser(
+        prog=program("evaluate", "launchers/evaluate.py"),
+        description="Test saved weights on other test sets: CIFAR-10.1, CIFAR-10-C, ImageNet-V2, -C, -R, -ReaL.",
+    )
+    parser.add_argument("run", metavar="RUN", help="a finished run's folder, or its id in the store; or timm:NAME")
+    parser.add_argument(
+        "--source", type=a_path, required=True, metavar="FILE", help="the test set: a .npy or .json file, or a folder"
+    )
+    parser.add_argument("--images", type=a_path, metavar="DIR", help="with a .json: ImageNet's validation images")
+    parser.add_argument("--weights", type=a_path, metavar="FILE", help="with timm:NAME: its published weights")
+    parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument("--data-dir", type=a_path, metavar="DIR", help="where image sets are kept, as grid.py takes it")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="where to compute (default: cpu)")
+    parser.add_argument("--json", action="store_true", help="answer as JSON alone on standard output")
+    options = parser.parse_args(arguments)
+    if options.run.startswith("timm:") != (options.weights is not None):
+        parser.error("timm:NAME goes with --weights FILE, and with it alone")
+    lines = _evaluate(options)
+    board = options.runs / "leaderboards" / "other_sets.csv"
+    _write_board(board, lines)
+    if options.json:
+        print(json.dumps(lines, indent=1))
+        return Exit.DONE
+    table = Table(*COLUMNS[1:], box=box.SIMPLE_HEAD, title=str(lines[0]["network"]))
+    for line in lines:
+        table.add_row(*(f"{one:.2f}" if isinstance(one, float) else str(one) for one in list(line.values())[1:]))
+    Console().print(table)
+    print(f"Board: {board}")
+    return Exit.DONE
+
+
+def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
+    from suite.evaluation.networks import open_run, open_timm
+    from suite.evaluation.sources import read_sources
+    from suite.training import distributed
+
+    path = experiments_folder(options.runs) / options.run
+    run = RunDirectory(path if path.is_dir() else Path(options.run))
+    tested = open_timm(options.run, options.weights) if options.weights else open_run(run, options.data_dir)
+    ranks, lines = distributed.start(Resources(device=options.device)), []
+    tested.network.to(ranks.device)
+    for one in read_sources(options.source, tested.classes, options.images):
+        line = {"network": tested.name, "source": options.source.name, "part": one.part}
+        numbers = {"classes": len(one.among or tested.classes), **tested.evaluate(one, ranks)}
+        lines.append({**line, **numbers, "own_top1_percent": tested.own_top1_percent})
+    distributed.stop()
+    return lines
+
+
+def _write_board(path: Path, lines: Sequence[dict[str, object]]) -> None:
+    """Write the board, with these lines in the place of earlier ones of the same networks and test sets."""
+    before = csv.DictReader(read_file(path).decode().splitlines()) if path.exists() else ()
+    found = {tuple(str(line[name]) for name in _KEY): line for line in (*before, *lines)}
+    written = ({name: "" if one is None else one for name, one in found[key].items()} for key in sorted(found))
+    with naming_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, render_records(COLUMNS, written).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

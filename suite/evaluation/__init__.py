@@ -1,0 +1,1 @@
+"""Saved weights on other test sets than the suite's: ``sources`` reads their files, ``networks`` the weights."""

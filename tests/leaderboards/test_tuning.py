@@ -1,0 +1,88 @@
+"""Equal tuning: the same tries for every model of a row, on held-out images, and a board of what they chose."""
+
+import pytest
+
+from launchers.command.command_line import parse_options
+from launchers.command.grid_request import GridRequest, untuned
+from launchers.command.tune import Tries
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.packed_records import pack_records
+from leaderboards.text.notes import find_notes
+from suite.base.errors import SpecError
+from suite.papers import get_suite
+from suite.spec.tuning import Try, draw_settings
+from suite.store.attempts import record_start
+from suite.store.custom_models import record_custom_models
+from suite.store.run_directory import RunDirectory
+from suite.store.tuning import read_tuning
+
+WORDS = ("--suite", "sample_efficiency", "--challenger", "mine=deit_micro", "depth=2", "--only", "train_size_percent=5")
+NAME = "laptop+tune3"
+
+
+@pytest.fixture
+def tries(tmp_path):
+    pytest.importorskip("optuna")
+    found = Tries.before(request_of(tmp_path))
+    assert found is not None
+    return found
+
+
+def request_of(tmp_path, *more):
+    return GridRequest.of(parse_options([*WORDS, "--tune", "3", "--runs", str(tmp_path), *more]))
+
+
+def test_settings_are_drawn_once_and_the_first_is_the_suite_s_own():
+    pytest.importorskip("optuna")
+    first, *others = draw_settings(9)
+    assert first == Try()
+    assert draw_settings(9)[:5] == draw_settings(5)
+    assert all(0.25 <= one.rate <= 4 and 0 <= one.warmup <= 0.2 and 0.1 <= one.decay <= 10 for one in others)
+    assert len(set(others)) == 8
+
+
+def test_all_models_of_a_row_try_the_same_settings_on_held_out_images_by_a_seed_of_their_own(tries):
+    recipes = {tuple(repr(one.recipe) for one in of) for of in tries.of.values()}
+    assert {one.model for one in tries.grid.experiments} == {"deit_micro", "convit_micro"}
+    assert len(tries.grid.experiments) == 9
+    assert len(recipes) == 1
+    assert {(one.evaluated_on, one.seed) for one in tries.grid.experiments} == {("held_out", 1000)}
+
+
+def test_the_board_shows_the_best_tries_their_number_and_their_cost(tries, finish_in, tmp_path):
+    assert not tries.record()
+    for of in tries.of.values():
+        for top1, one in zip((40.0, 45.0), of, strict=False):
+            record_start(finish_in(tmp_path, one, top1), 1)
+        RunDirectory.of(tmp_path, of[2]).create(of[2])
+    assert not tries.record()  # the third may still come
+    again = request_of(tmp_path)
+    assert not any("tuned" in one.recipe.name for one in again.experiments)
+    assert len(Tries.before(again).grid.experiments) == 9
+    for of in tries.of.values():
+        RunDirectory.of(tmp_path, of[2]).record_failure("error", "the loss is nan")
+    assert tries.record()
+    grid = request_of(tmp_path)
+    assert Tries.before(grid) is None
+    second = read_tuning(tmp_path, "sample_efficiency", NAME).settings[1]
+    recipes = {one.model: one.recipe for one in untuned(grid.suite, grid.options)}
+    assert all(one.recipe == second.apply(recipes[one.model]) for one in grid.experiments)
+    assert {(one.evaluated_on, one.seed) for one in grid.experiments} == {("test", 0)}
+    for one in grid.experiments:
+        finish_in(tmp_path, one, 50.0)
+    record_custom_models(tmp_path, grid.custom_models)
+    leaderboard = make_leaderboard(get_suite("sample_efficiency"), NAME, tmp_path)
+    assert leaderboard.board().cells[("5",), "mine_top1"].mean == 50.0
+    assert leaderboard.board().cells[("5",), "convit_top1"].mean == 50.0
+    told = [note.text for note in find_notes(leaderboard)["Settings tried"]]
+    assert told[0].startswith("3 on held-out training images")
+    assert told[1].startswith("all tries together took")
+    assert "tuned, learning_rate" in told[2]
+    assert pack_records(leaderboard).num_runs == 3
+    assert make_leaderboard(get_suite("sample_efficiency"), "laptop", tmp_path).profile.tuning_hours == 0
+
+
+def test_a_board_of_recipes_that_were_never_tuned_here_is_refused(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    with pytest.raises(SpecError, match=r"laptop\+tune3 was not tuned in this store"):
+        make_leaderboard(get_suite("sample_efficiency"), NAME, tmp_path)
