@@ -54,6 +54,8 @@ def verify(target: Path, sampling: Sampling, console: Console) -> Verification:
     """
     entry = [check_entry(target)] if is_entry(target) else []
     packed = records_of(target) if entry else target
+    if not packed.is_file():
+        raise SpecError(f"{packed} is no file of records: name one that build.py --pack wrote, or an entry's folder")
     with contextlib.ExitStack() as stack:
         runs: list[RunDirectory] = []
         try:

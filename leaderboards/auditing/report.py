@@ -1,7 +1,7 @@
 """A verification -> tables for the terminal. Whatever others have written is spelt, and steers no terminal."""
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from leaderboards.auditing.record_checks import PARTS
 from leaderboards.auditing.retraining import TODAY, TOLERANCES
@@ -28,7 +28,8 @@ def print_checks(checks: tuple[CheckedPart, ...], console: Console) -> None:
 
 def print_sample(found: Verification, console: Console) -> None:
     """Print each run that was trained again beside its records, and what such a sample finds."""
-    table = Table("trained again", "code", "device (here)", "top-1", "here", "minutes", "outcome", box=None)
+    name = Column("trained again", overflow="fold")
+    table = Table(name, "code", "device (here)", "top-1", "here", "minutes", "outcome", box=None)
     for run in found.sample:
         there, here = run.device
         device = there if here in ("", there) else f"{there} ({here})"

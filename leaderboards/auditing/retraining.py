@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from leaderboards.auditing.record_checks import read_environment
-from leaderboards.auditing.sandbox import Limits, sandboxed
+from leaderboards.auditing.sandbox import Limits, absolute, sandboxed
 from leaderboards.schemas.verification import Odds, Outcome, Recomputed
 from suite.base.commit import PINNED, commit
 from suite.base.errors import RecordError
@@ -113,7 +113,7 @@ class Retraining:
         if claimed:  # as older code can read it
             write_atomically(run.experiment_path, record.experiment_path.read_bytes())
         # its log lies outside of what the run can write
-        log_path = run.path.with_name(f"{run.path.name}.log")
+        log_path = run.path.with_name(f"log-{run.path.name}.txt")
         try:
             self._execute(run, experiment, self._resources(claimed), folder, log_path)
         except subprocess.TimeoutExpired:
@@ -127,7 +127,7 @@ class Retraining:
     ) -> None:
         """Start the run by the code in a folder, and wait for its end; TimeoutExpired after its minutes."""
         conditions = self._conditions
-        command = [sys.executable, "-m", "suite.execute", str(run.path)]
+        command = [str(absolute(sys.executable)), "-m", "suite.execute", str(run.path)]
         command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
         variables = dict([WAITING_THREADS]) | {"OMP_NUM_THREADS": str(resources.threads_per_rank)}
         if conditions.is_sandboxed:

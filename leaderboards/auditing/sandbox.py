@@ -46,8 +46,11 @@ def sandboxed(
     words += ["--perms", "1777", "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
     for name in _SYSTEM:
         words += ["--symlink", os.readlink(name), name] if Path(name).is_symlink() else ["--ro-bind-try", name, name]  # noqa: PTH115
-    for path in dict.fromkeys(map(str, [*_python(), *readable])):
-        words += ["--ro-bind-try", path, path]
+    seen = list(dict.fromkeys(map(absolute, [*_python(), *readable])))
+    for parent in sorted({parent for path in [*seen, writable] for parent in path.parents}):
+        words += ["--perms", "0755", "--dir", str(parent)]  # else only root could pass
+    for path in seen:
+        words += ["--ro-bind-try", str(path), str(path)]
     words += ["--bind", str(writable), str(writable)]
     for name, value in {
         "PATH": "/usr/bin:/bin",
@@ -68,6 +71,11 @@ def sandboxed(
     return [*words, f"--fsize={limits.file_gb * 1e9:.0f}", "--core=0", *command]
 
 
+def absolute(path: str | Path) -> Path:
+    """Spell a path without ".." and its links as they are, as the sandbox has no other folders to pass."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
 def check_sandbox(folder: Path) -> None:
     """Raise RunError where no sandbox can be had here; an empty folder is needed to try."""
     if missing := [name for name in ("bwrap", "prlimit", "setpriv") if shutil.which(name) is None]:
@@ -83,7 +91,7 @@ def _python() -> list[Path]:
     """The folders of this Python and of all packages that are installed for it, without editable ones."""
     installed = {Path(str(found.locate_file(""))) for found in importlib.metadata.distributions()}
     packages = [path for path in sorted(installed) if path.name in ("site-packages", "dist-packages")]
-    return [Path(sys.base_prefix), Path(sys.prefix), *packages]
+    return [Path(sys.executable).resolve().parents[1], Path(sys.base_prefix), Path(sys.prefix), *packages]
 
 
 def _give_away(folder: Path) -> None:
