@@ -46,7 +46,7 @@ def sandboxed(
     words += ["--perms", "1777", "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
     for name in _SYSTEM:
         words += ["--symlink", os.readlink(name), name] if Path(name).is_symlink() else ["--ro-bind-try", name, name]  # noqa: PTH115
-    seen = list(dict.fromkeys(map(absolute, [*_python(), *readable])))
+    seen = sorted(set(map(absolute, [*_python(), *readable])))  # a folder before those in it
     for parent in sorted({parent for path in [*seen, writable] for parent in path.parents}):
         words += ["--perms", "0755", "--dir", str(parent)]  # else only root could pass
     for path in seen:
