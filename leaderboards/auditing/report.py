@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from leaderboards.auditing.record_checks import PARTS
-from leaderboards.auditing.retraining import TODAY, TOLERANCES
+from leaderboards.auditing.retraining import TOLERANCES
 from leaderboards.schemas.verification import PASSED, CheckedPart, Verification
 from leaderboards.text.escaping import spell_controls
 
@@ -13,7 +13,7 @@ _MOST_SHOWN = 5  # problems of a part, as an old form breaks them all
 
 def print_checks(checks: tuple[CheckedPart, ...], console: Console) -> None:
     """Print each part with the number that was checked, and its problems below the table."""
-    table = Table("", "checked", "problems", box=None)
+    table = Table("", "checked", "problems", box=None, pad_edge=False)
     for check in checks:
         what = PARTS.get(check.part, check.part)
         style = "red" if check.problems else "" if check.num_checked else "dim"
@@ -28,16 +28,14 @@ def print_checks(checks: tuple[CheckedPart, ...], console: Console) -> None:
 
 def print_sample(found: Verification, console: Console) -> None:
     """Print each run that was trained again beside its records, and what such a sample finds."""
-    name = Column("trained again", overflow="fold")
-    table = Table(name, "code", "device (here)", "top-1", "here", "minutes", "outcome", box=None)
+    table = Table(Column("trained again", no_wrap=True), "code", "device", "top-1", "here", "outcome", box=None)
+    table.collapse_padding, table.pad_edge = True, False
     for run in found.sample:
         there, here = run.device
-        device = there if here in ("", there) else f"{there} ({here})"
+        device = there if here in ("", there) else f"{there}, here {here}"
         claimed, again = (f"{top1:.2f}" if top1 is not None else "-" for top1 in run.top1_percent)
-        code = run.code if run.code == TODAY else run.code[:10]
-        style = "" if run.outcome in PASSED else "red"
-        words = (run.run, code, device, claimed, again, f"{run.seconds / 60:.1f}", run.outcome)
-        table.add_row(*map(spell_controls, words), style=style)
+        words = (run.run, run.code[:10], device, claimed, again, run.outcome)
+        table.add_row(*map(spell_controls, words), style="" if run.outcome in PASSED else "red")
     if found.sample:
         console.print(table)
     for run in found.sample:
@@ -54,6 +52,6 @@ def describe_sample(found: Verification) -> str:
     odds = "; ".join(f"{one.num_altered} altered: {100 * one.probability:.1f} %" for one in found.odds)
     allowed = f"{TOLERANCES['top1_percent']:g} points of accuracy and {TOLERANCES['test_loss']:g} of loss"
     return (
-        f"The sample: {size}. The probability that it holds an altered run, by their number: {odds}. On the same "
-        f"device, by the same code and torch, bits have to be equal; elsewhere numbers may be {allowed} off."
+        f"The sample: {size}. The probability that it holds an altered run, by their number: {odds}.\n"
+        f"On the same device, by the same code and torch, bits have to be equal; elsewhere numbers may be {allowed} off."
     )

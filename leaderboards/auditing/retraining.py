@@ -38,6 +38,7 @@ TODAY = "today"
 _ROOT = Path(__file__).parents[2]
 _TRAINED = ("suite", "datasets/imagesets")  # what a run imports
 _TAIL_BYTES = 2000
+_FIRST_WITH_THREADS = 4  # format of results, which have a number of threads wherever a CPU computed
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,9 @@ class Retraining:
         data_dir, conditions = str(self._conditions.data_dir), self._conditions
         if claimed is None:
             return Resources(data_dir=data_dir, device=conditions.device or "cpu")
+        is_gpus = claimed.format_version >= _FIRST_WITH_THREADS and not claimed.threads_per_rank
         return Resources(
-            device=conditions.device or ("cpu" if claimed.threads_per_rank else "gpu"),
+            device=conditions.device or ("gpu" if is_gpus else "cpu"),
             num_ranks=claimed.num_ranks,
             threads_per_rank=claimed.threads_per_rank or 1,
             micro_batch_size=claimed.micro_batch_size or None,
