@@ -53,5 +53,6 @@ def describe_sample(found: Verification) -> str:
     allowed = f"{TOLERANCES['top1_percent']:g} points of accuracy and {TOLERANCES['test_loss']:g} of loss"
     return (
         f"The sample: {size}. The probability that it holds an altered run, by their number: {odds}.\n"
-        f"On the same device, by the same code and torch, bits have to be equal; elsewhere numbers may be {allowed} off."
+        "On the same device, by the same code and torch, numbers have to be equal to the bit; "
+        f"elsewhere they may be {allowed} off."
     )
