@@ -20,7 +20,7 @@ from imagesets.fetch import default_data_dir
 from leaderboards.auditing.record_checks import check_records
 from leaderboards.auditing.report import print_checks, print_sample
 from leaderboards.auditing.retraining import TOLERANCES, Conditions, Retraining, draw, find_odds
-from leaderboards.auditing.sandbox import Limits, check_sandbox
+from leaderboards.auditing.sandbox import Limits, absolute, check_sandbox
 from leaderboards.entries import check_entry, is_entry, records_of
 from leaderboards.packed_records import unpacked
 from leaderboards.schemas.verification import PASSED, CheckedPart, Verification
@@ -123,7 +123,7 @@ def _folder(chosen: Path | None) -> Iterator[Path]:
     chosen.mkdir(parents=True, exist_ok=True)
     if any(chosen.iterdir()):
         raise SpecError(f"--runs {chosen} is not empty: name a new folder, as runs are trained again from nothing")
-    yield chosen.absolute()
+    yield absolute(chosen)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parse(arguments)
     conditions = Conditions(
         limits=Limits(minutes=args.minutes, memory_gb=args.memory_gb),
-        data_dir=(args.data_dir or default_data_dir()).absolute(),
+        data_dir=absolute(args.data_dir or default_data_dir()),
         is_sandboxed=args.sandbox,
         device="cpu" if args.sandbox else args.device,
     )

@@ -25,11 +25,13 @@ PARTS = {
     "identity": "each folder's id is that of its experiment and of its result",
     "model": "each model of ours is known with its options, and each custom model has its source",
     "environment": "each run's machine, commit and versions are those of its result",
-    "logged accuracy": "each accuracy is the last one in the run's log, and the best is the log's",
+    "log": "each accuracy and loss is the last one in the run's log, and the best is the log's",
     "predictions": "each file of predictions has its digest, and gives the accuracy",
     "maps": "each file of maps has its digest",
     "plan": "each frozen plan has its digest, and the runs that it plans name it",
 }
+_LOGGED = ("top1_percent", "best_top1_percent", "top5_percent", "test_loss")
+_ROUNDING = 1e-9
 _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder's name
 
 
@@ -156,16 +158,15 @@ def _find_other_environment(run: RunDirectory, result: Result) -> str:
 
 def _check_log(run: RunDirectory, result: Result) -> Iterator[tuple[str, str]]:
     try:
-        logged = [line["top1_percent"] for line in run.read_metrics() if "top1_percent" in line]
+        evaluations = [line for line in run.read_metrics() if "top1_percent" in line]
     except RecordError as error:
-        yield "logged accuracy", str(error)
+        yield "log", str(error)
         return
-    if logged:
-        found, expected = (logged[-1], max(logged)), (result.top1_percent, result.best_top1_percent)
-        is_same = max(abs(a - b) for a, b in zip(found, expected, strict=True)) < 1e-9
-        words = "{:.4f} % at last and {:.4f} % at best"
-        differ = f"logged are {words.format(*found)}, result.json has {words.format(*expected)}"
-        yield "logged accuracy", "" if is_same else differ
+    if evaluations:
+        logged = {**evaluations[-1], "best_top1_percent": max(line["top1_percent"] for line in evaluations)}
+        pairs = {name: (logged[name], getattr(result, name)) for name in _LOGGED if name in logged}
+        other = [f"{name} {a:g}, result.json has {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > _ROUNDING]
+        yield "log", f"logged are {'; '.join(other)}" if other else ""
 
 
 def _find_other_predictions(run: RunDirectory, result: Result) -> str:

@@ -39,7 +39,7 @@ def store(finish_in, tmp_path):
         run.create(experiment)
         found = write_right(run, 4000)
         finish_in(store, experiment, found.pop("top1_percent"), plan_sha256=digest, **found)
-        run.append_metrics({"step": 1, "top1_percent": 40.0})
+        run.append_metrics({"step": 1, "top1_percent": 40.0, "test_loss": 1.0})
         record = {"device": "cpu", "commit": "0" * 40, "packages": {"torch": "2.0"}}
         run.environment_path.write_text(json.dumps(record))
     return store

@@ -63,7 +63,10 @@ ALTERED = {
         (lambda run: alter(run.result_path, commit="1" * 40), "environment.json has commit 0000"),
         (lambda run: run.environment_path.unlink(), "environment.json is missing"),
     ],
-    "logged accuracy": [(replace_predictions, "logged are 40.0000 % at last")],
+    "log": [
+        (replace_predictions, "logged are top1_percent 40, result.json has 50; best_top1_percent 40"),
+        (lambda run: alter(run.result_path, test_loss=0.5), "logged are test_loss 1, result.json has 0.5"),
+    ],
     "predictions": [
         (lambda run: alter(run.result_path, top1_percent=39.0), "40.00 % of them are right, result.json has 39.00"),
         (lambda run: write_right(run, 4001), "its SHA-256 is not the one in result.json"),
@@ -134,7 +137,7 @@ def test_verify_ends_with_one_where_a_published_number_was_altered(tmp_path, cap
     capsys.readouterr()
     assert main([str(tmp_path / "altered.tar.xz"), "--sample", "1", "--report", str(tmp_path / "report.json")]) == 1
     said = capsys.readouterr().out
-    assert f"logged accuracy: {run.id}: logged are" in said
+    assert f"log: {run.id}: logged are" in said
     assert "No run is trained again before that is mended." in said
     assert not json.loads((tmp_path / "report.json").read_text())["is_sound"]
 
