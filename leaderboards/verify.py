@@ -134,12 +134,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("target", type=a_path, metavar="PACK", help="a file that build.py --pack wrote, or an entry's folder")
     add("--sample", type=positive, metavar="N", help="train N runs again, drawn at random (default: none)")
-    add(
-        "--seed",
-        type=positive,
-        metavar="S",
-        help="draw the sample by this seed (default: a random one, which is printed)",
-    )
+    add("--seed", type=positive, metavar="S", help="draw the sample by this seed (default: a random one)")
     add("--report", type=a_path, metavar="FILE", help="write what was found as JSON")
     add("--runs", type=a_path, metavar="DIR", help="train in this new folder, and leave it (default: a temporary one)")
     add("--data-dir", type=a_path, metavar="DIR", help="folder of the images (default: $IMAGESETS_DIR, or the cache's)")

@@ -16,6 +16,7 @@ from pathlib import Path
 from suite.base.errors import RunError
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+_VARIABLES = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "USER": "nobody", "LANG": "C.UTF-8"}
 _NOBODY = 65534
 
 
@@ -52,13 +53,7 @@ def sandboxed(
     for path in seen:
         words += ["--ro-bind-try", str(path), str(path)]
     words += ["--bind", str(writable), str(writable)]
-    for name, value in {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/tmp",
-        "USER": "nobody",
-        "LANG": "C.UTF-8",
-        **variables,
-    }.items():
+    for name, value in {**_VARIABLES, **variables}.items():
         words += ["--setenv", name, value]
     if os.geteuid():
         words += ["--unshare-user"]
