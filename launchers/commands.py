@@ -14,6 +14,8 @@ from suite.base.arguments import COMMAND, add_version
 COMMANDS = {  # the module whose ``main`` takes the remaining arguments, and the purpose
     "grid": ("launchers.grid", "plan a suite's grid, train what is missing, build its leaderboard"),
     "build": ("leaderboards.build", "set finished runs beside the papers' tables"),
+    "verify": ("leaderboards.verify", "check packed records or an entry, and train a sample of its runs again"),
+    "submit": ("leaderboards.submit", "pack the runs of a store as an entry, ready for a pull request"),
     "prepare": ("imagesets.prepare.__main__", "convert an image set for training, or check one"),
     "fetch": ("imagesets.__main__", "fetch an image set and check it"),
     "evaluate": ("launchers.evaluate", "test saved weights on other test sets than the suite's"),

@@ -11,11 +11,13 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from leaderboards import board_files
 from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
+from leaderboards.entries import with_entries
 from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import describe_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
@@ -58,7 +60,7 @@ def build(
         The folder.
     """
     suite = get_suite(suite_name)
-    leaderboard = make_leaderboard(suite, profile, store, seeds)
+    leaderboard = with_entries(make_leaderboard(suite, profile, store, seeds))
     claims = find_claims(leaderboard, store)
     out = out or store / "leaderboards" / suite.name
     markdown = board_files.write_leaderboard(leaderboard, out)
@@ -118,8 +120,10 @@ def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:
     records = ""
     if line.leaderboard and line.cost:
         try:
-            board_files.write_leaderboard(line.leaderboard, out / line.suite.name)
-            records = board_files.write_records(line.leaderboard, out / line.suite.name, pack=pack)
+            leaderboard = with_entries(line.leaderboard)
+            board_files.write_leaderboard(leaderboard, out / line.suite.name)
+            records = board_files.write_records(leaderboard, out / line.suite.name, pack=pack)
+            line = replace(line, leaderboard=leaderboard)
         except SuiteError as error:
             line = IndexLine(line.suite, line.profile_name, error=str(error))
     if line.error:

@@ -37,6 +37,7 @@ _LARGE = tuple(path.name for path in (_ANY_RUN.metrics_path, _ANY_RUN.maps_path)
 _LAST = tuple(path.name for path in (_ANY_RUN.predictions_path, _ANY_RUN.result_path))
 _RECORDS = (*_FIRST, *_LARGE, *_LAST)  # as they follow each other in the file
 _MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
+_MOST_IN_ALL = 1 << 32  # bytes of all records together
 _MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
 _MEMBER = re.compile(
     rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|({FOLDER}|{PLANS}|{TUNINGS})/[^/]+\.json"
@@ -130,7 +131,7 @@ class _Decompressed(lzma.LZMAFile):
 
     def __init__(self, file: BinaryIO, num_bytes: int) -> None:
         super().__init__(file)
-        self._limit = _MOST_TIMES * num_bytes + _MOST_AT_ONCE
+        self._limit = min(_MOST_TIMES * num_bytes + _MOST_AT_ONCE, _MOST_IN_ALL)
 
     def read(self, size: int | None = -1) -> bytes:
         """Read as any file: a block of the tar, a part of a file, or a long name."""

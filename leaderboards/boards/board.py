@@ -9,6 +9,7 @@ from leaderboards.boards.cells import Cell, CellStatus
 from leaderboards.boards.collect import Collection, collect
 from leaderboards.boards.effects import CellEffect, find_effects
 from leaderboards.boards.layout import PaperTable, check_layout, lay_out
+from leaderboards.schemas.entry import EntryFile
 from suite.base.arguments import program
 from suite.base.errors import SpecError
 from suite.spec.custom_entries import with_custom_models
@@ -56,6 +57,16 @@ class Board:
 
 
 @dataclass(frozen=True)
+class EntryLine:
+    """A model of somebody's entry, as a board shows it: ``value`` in words, and the number of its seeds."""
+
+    entry: EntryFile
+    model: str
+    value: str
+    num_seeds: int
+
+
+@dataclass(frozen=True)
 class Leaderboard:
     """All tables of a suite at one scale, by name, in the suite's order, and the runs behind them."""
 
@@ -66,6 +77,7 @@ class Leaderboard:
     collection: Collection
     plan: FrozenPlan | None = None  # that was frozen before its runs
     tuning: Tuning | None = None  # that chose its recipes
+    entries: tuple[EntryLine, ...] = ()  # of others, in ``entries/``
 
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""

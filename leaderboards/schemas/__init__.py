@@ -2,6 +2,8 @@
 
     result.schema.json   one finished run, as ``suite.store.results.Result`` writes and reads it
     long.schema.json     one line of the CSV: a cell of a table; an empty field is null
+    verification.schema.json   what ``verify --report`` writes
+    entry.schema.json    what ``entries/NAME/entry.toml`` holds
     list, dry_run, status, show, check   an answer of ``grid.py --json`` each
 
 ``python -m leaderboards.schemas`` writes the files beside this one. A change of the form is a new version: results of
@@ -12,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from leaderboards.schemas.answers import ANSWER_FORMAT, ANSWERS
+from leaderboards.schemas.entry import ENTRY_FORMAT, EntryFile
 from leaderboards.schemas.long_line import LONG_FORMAT, LongLine
+from leaderboards.schemas.verification import VERIFICATION_FORMAT, Verification
 from suite.store.results import RESULT_FORMAT, Result
 
 FOLDER = Path(__file__).parent
@@ -24,6 +28,8 @@ def published() -> dict[str, dict[str, Any]]:
     result = Result.model_json_schema()
     result["properties"]["sha256"] = {"type": "string", "description": "of the object's bytes without this last field"}
     forms = {"result": (RESULT_FORMAT, result), "long": (LONG_FORMAT, LongLine.model_json_schema())}
+    forms["verification"] = VERIFICATION_FORMAT, Verification.model_json_schema(mode="serialization")
+    forms["entry"] = ENTRY_FORMAT, EntryFile.model_json_schema()
     forms |= {name: (ANSWER_FORMAT, form.model_json_schema(mode="serialization")) for name, form in ANSWERS.items()}
     return {
         f"{name}.schema.json": {"$schema": _DIALECT, "$id": f"convolutional-prior/{name}/{version}", **schema}

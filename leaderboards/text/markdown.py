@@ -8,6 +8,7 @@ from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import STATUSES, Cell
 from leaderboards.text import notation
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
+from leaderboards.text.entries import ENTRY, write_entries
 from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
 from leaderboards.text.notes import Note, find_notes
@@ -24,6 +25,11 @@ each of the papers' models of the row on the same data: better or worse where p 
 Benjamini and Hochberg's method over a custom model's comparisons by one metric in a table)."""
 
 
+ENTRIES = """\
+Runs that others have trained and entered (`entries/`). Reported: as it arrived. Checked: its records are sound.
+Recomputed: those named have trained a sample of its runs again, with the same numbers."""
+
+
 def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard: its scale, the tables, what failed, and the footnotes."""
     suite, note = leaderboard.suite, leaderboard.profile.scale_note
@@ -38,6 +44,7 @@ def render_markdown(leaderboard: Leaderboard) -> str:
         f"{leaderboard.num_cells} cells: {counts}.",
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
         *_custom_models(leaderboard),
+        *_entries(leaderboard),
         *explain(leaderboard),
         *chain.from_iterable(notes),
         *notation.section("## Notes", suite.footnotes),
@@ -52,6 +59,13 @@ def _custom_models(leaderboard: Leaderboard) -> list[str]:
     table = [notation.pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
     entered = (escape_markdown(model.describe()) for model in leaderboard.suite.custom_models)
     return [*notation.section("## Custom models", entered), CUSTOM_MODELS, *table]
+
+
+def _entries(leaderboard: Leaderboard) -> list[str]:
+    if not leaderboard.entries:
+        return []
+    lines = [[escape_markdown(word) for word in line] for line in write_entries(leaderboard)]
+    return ["## Entries", ENTRIES, notation.pad(list(ENTRY), lines, right=[False] * 4 + [True, False])]
 
 
 def _table_section(board: Board) -> list[str]:

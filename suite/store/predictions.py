@@ -17,7 +17,9 @@ from suite.base.files import read_file, write_atomically
 from suite.base.reading import unreadable
 from suite.store.run_directory import RunDirectory
 
+_MOST_BYTES = 1 << 26  # that the file may unpack to: a thousand times that of our sets
 NOT_COUNTED = -1  # predicted for a test image that could not be decoded
+_OF_DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, MemoryError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ def read_predictions(run: RunDirectory) -> Predictions | None:
         content = read_file(run.predictions_path)
         if hashlib.sha256(content).hexdigest() != result.predictions_sha256:
             raise ValueError("its SHA-256 is not the one in result.json")
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+                raise ValueError("it unpacks to more than predictions can be")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = Predictions(arrays["predicted"], arrays["labels"])
         if not all(of.ndim == 1 and of.dtype == np.int16 for of in (found.predicted, found.labels)):
@@ -66,6 +71,6 @@ def read_predictions(run: RunDirectory) -> Predictions | None:
         if abs(right - result.top1_percent) > 1e-9:
             raise ValueError(f"{right:.2f} % of them are right, result.json has {result.top1_percent:.2f}")
         return found
-    except (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
+    except (*_OF_DAMAGE, zipfile.BadZipFile) as error:
         advice = "Bring the file that was written with the result."
         raise unreadable(run.predictions_path, error, advice) from error

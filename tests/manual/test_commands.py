@@ -212,7 +212,7 @@ def test_options_named_in_prose_are_the_programs():
         for path in (
             ROOT / "launchers/command/command_line.py",
             ROOT / "datasets/imagesets/prepare/__main__.py",
-            ROOT / "leaderboards/build.py",
+            *(ROOT / f"leaderboards/{name}.py" for name in ("build", "submit", "verify")),
         )
     ]
     assert [option for option in sorted(named) if not any(f'"{option}"' in text for text in texts)] == []

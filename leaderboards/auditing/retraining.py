@@ -1,0 +1,234 @@
+"""A sample of packed runs -> trained again, in a store of their own, and compared with what their records say.
+
+Each is trained by the code of the commit that its result names, where this checkout's history has it; else by today's.
+It starts from nothing: records hold no weights, so the runs that it depends on are trained before it.
+"""
+
+import importlib.util
+import io
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from leaderboards.auditing.record_checks import read_environment
+from leaderboards.auditing.sandbox import Limits, absolute, sandboxed
+from leaderboards.schemas.verification import Odds, Outcome, Recomputed
+from suite.base.commit import PINNED, commit
+from suite.base.errors import RecordError
+from suite.base.files import open_to_append, read_tail, write_atomically
+from suite.plugins.versions import OUR_PACKAGES
+from suite.spec.experiment import Experiment, with_ancestors
+from suite.spec.resources import WAITING_THREADS, Resources
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+
+# Measured: 80 runs on a GPU and on processors of two makers had equal accuracies, and losses within 4e-7.
+TOLERANCES = {"top1_percent": 0.05, "top5_percent": 0.05, "best_top1_percent": 0.05, "test_loss": 0.001}
+TODAY = "today"
+_ROOT = Path(__file__).parents[2]
+_TRAINED = ("suite", "datasets/imagesets")  # what a run imports
+_TAIL_BYTES = 2000
+_FIRST_WITH_THREADS = 4  # format of results, which have a number of threads wherever a CPU computed
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How runs are trained again."""
+
+    limits: Limits
+    data_dir: Path
+    is_sandboxed: bool = False
+    device: Literal["cpu", "gpu"] | None = None  # None: as each was trained
+
+
+def draw(runs: Sequence[RunDirectory], number: int, seed: int) -> list[RunDirectory]:
+    """Draw so many runs; the same seed draws the same ones."""
+    return random.Random(seed).sample(sorted(runs, key=lambda run: run.id), number)
+
+
+def find_odds(num_drawn: int, num_runs: int) -> tuple[Odds, ...]:
+    """Work out how probably a sample holds an altered run, where one, a tenth or half of the runs are altered."""
+    altered = dict.fromkeys((1, math.ceil(num_runs / 10), math.ceil(num_runs / 2)))
+    missed = {count: math.comb(num_runs - count, num_drawn) / math.comb(num_runs, num_drawn) for count in altered}
+    return tuple(Odds(num_altered=count, probability=1 - chance) for count, chance in missed.items())
+
+
+class Retraining:
+    """Trains runs of unpacked records again, below ``folder``, which nobody else uses."""
+
+    def __init__(self, records: Path, folder: Path, conditions: Conditions) -> None:
+        self._records, self._store, self._code = records, folder / "runs", folder / "code"
+        self._conditions = conditions
+
+    def recompute(self, run: RunDirectory) -> Recomputed:
+        """Train a run again, after those that it depends on, and compare it with its records."""
+        begun, claimed, problem, code = time.monotonic(), run.read_result(), "", ""
+        assert claimed is not None  # it was checked
+        experiment = run.read_experiment()
+        for one in with_ancestors([experiment]):
+            code, problem = self._train(one)
+            if problem:
+                problem = problem if one.id == experiment.id else f"{one.id}, on which it depends: {problem}"
+                break
+        there, here = read_environment(run), {"device": "", "torch": ""}
+        outcome: Outcome = "not trained"
+        found = None
+        if not problem:
+            again = RunDirectory.of(self._store, experiment)
+            try:
+                found, here = again.read_result(), read_environment(again)
+            except (RecordError, ValueError) as error:
+                problem = str(error)
+        if found:
+            is_same_kind = there["torch"] == here["torch"] and code == claimed.commit
+            outcome, problem = compare(claimed, found, is_same_kind=is_same_kind)
+        return Recomputed(
+            run=run.id,
+            code=code,
+            device=(there["device"], here["device"]),
+            torch=(there["torch"], here["torch"]),
+            top1_percent=(claimed.top1_percent, found.top1_percent if found else None),
+            outcome=outcome,
+            reason=problem,
+            seconds=round(time.monotonic() - begun, 1),
+        )
+
+    def _train(self, experiment: Experiment) -> tuple[str, str]:
+        """Train one run, unless that is done; returns the code's commit or "today", and why it failed or ""."""
+        run, record = RunDirectory.of(self._store, experiment), RunDirectory.of(self._records, experiment)
+        claimed = record.read_result() if record.path.is_dir() else None
+        folder, code = copy_code(claimed.commit if claimed else "", self._code)
+        if run.result_path.exists():
+            return code, ""
+        run.create(experiment)
+        if claimed:  # as older code can read it
+            write_atomically(run.experiment_path, record.experiment_path.read_bytes())
+        # its log lies outside of what the run can write
+        log_path = run.path.with_name(f"log-{run.path.name}.txt")
+        try:
+            self._execute(run, experiment, self._resources(claimed), folder, log_path)
+        except subprocess.TimeoutExpired:
+            return code, f"it was ended after {self._conditions.limits.minutes:g} minutes"
+        if any(path.is_symlink() for path in run.path.rglob("*")):
+            return code, "it made links in its folder, which lead to what is none of its own"
+        return code, "" if run.result_path.exists() else _find_reason(run, log_path)
+
+    def _execute(
+        self, run: RunDirectory, experiment: Experiment, resources: Resources, code: Path, log_path: Path
+    ) -> None:
+        """Start the run by the code in a folder, and wait for its end; TimeoutExpired after its minutes."""
+        conditions = self._conditions
+        command = [str(absolute(sys.executable)), "-m", "suite.execute", str(run.path)]
+        command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
+        variables = dict([WAITING_THREADS]) | {"OMP_NUM_THREADS": str(resources.threads_per_rank)}
+        if conditions.is_sandboxed:
+            variables |= {"PYTHONPATH": str(code), "SUITE_CACHE_DIR": "/tmp/cache"}
+            parents = [run.of_parent(parent).path for parent in with_ancestors(experiment.parents)]
+            readable = [code, conditions.data_dir, *parents]
+            command = sandboxed(command, run.path, readable, variables, conditions.limits)
+        with open_to_append(log_path) as log:
+            subprocess.run(
+                command,
+                cwd=code,
+                env=os.environ | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=60 * conditions.limits.minutes,
+                check=False,
+            )
+
+    def _resources(self, claimed: Result | None) -> Resources:
+        """Give a run what it had, as its rounding depends on it; the runs without records get one thread."""
+        data_dir, conditions = str(self._conditions.data_dir), self._conditions
+        if claimed is None:
+            return Resources(data_dir=data_dir, device=conditions.device or "cpu")
+        is_gpus = claimed.format_version >= _FIRST_WITH_THREADS and not claimed.threads_per_rank
+        return Resources(
+            device=conditions.device or ("gpu" if is_gpus else "cpu"),
+            num_ranks=claimed.num_ranks,
+            threads_per_rank=claimed.threads_per_rank or 1,
+            micro_batch_size=claimed.micro_batch_size or None,
+            compiled=claimed.compiled,
+            num_evaluations=claimed.num_evaluations or 1,
+            data_dir=data_dir,
+            loader=claimed.loader,
+        )
+
+
+def compare(claimed: Result, found: Result, *, is_same_kind: bool) -> tuple[Outcome, str]:
+    """Compare two results of one experiment; returns the outcome, and what differs.
+
+    Args:
+        claimed, found: the result in the records, and that of the run that was trained again.
+        is_same_kind: whether both were trained by the same code and version of torch. On a device of the same name
+            their bits then have to be equal.
+    """
+    names = ("weights_sha256", "maps_sha256", "predictions_sha256")
+    digests = [(getattr(claimed, name), getattr(found, name)) for name in names]
+    kept = [pair for pair in digests if all(pair)]
+    is_as_often = claimed.num_evaluations == found.num_evaluations
+    compared = [name for name in ("num_parameters", *TOLERANCES) if is_as_often or name != "best_top1_percent"]
+    numbers = [(name, getattr(claimed, name), getattr(found, name)) for name in compared]
+    is_equal = all(a == b for _, a, b in numbers)
+    if kept and is_equal and all(a == b for a, b in kept):
+        return "equal bits", ""
+    off = [f"{name} is {a:g}, trained again {b:g}" for name, a, b in numbers if abs(a - b) > TOLERANCES.get(name, 0)]
+    if off:
+        return "differs", "; ".join(off)
+    here = ("device", "threads_per_rank", "num_ranks", "compiled")
+    if kept and is_same_kind and all(getattr(claimed, name) == getattr(found, name) for name in here):
+        return "differs", "other bits on a device of the same name, by the same code and torch"
+    return ("equal numbers" if is_equal else "within tolerance"), ""
+
+
+def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:
+    """Copy what a run imports, as it was at a commit of this checkout's own history, else as it is today.
+
+    Commits that were only fetched are a stranger's code. Returns the copy's folder, and the commit or "today".
+    """
+    git = ["git", f"--git-dir={_ROOT / '.git'}"]
+    is_commit = re.fullmatch("[0-9a-f]{40}", wanted) and (_ROOT / ".git").exists()
+    is_ours = is_commit and not _call([*git, "merge-base", "--is-ancestor", wanted, "HEAD"]).returncode
+    name = wanted if is_ours else TODAY
+    copy = folder / name
+    if copy.is_dir():
+        return copy, name
+    if is_ours:
+        packed = _call([*git, "archive", wanted, *_TRAINED])
+        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+            archive.extractall(copy, filter="data")
+        (copy / "datasets/imagesets").rename(copy / "imagesets")
+    else:
+        for package in OUR_PACKAGES:
+            found = importlib.util.find_spec(package)
+            for place in (found and found.submodule_search_locations) or ():
+                shutil.copytree(place, copy / package, ignore=shutil.ignore_patterns("__pycache__", "published"))
+    (copy / PINNED).write_text(wanted if is_ours else commit(), encoding="utf-8")
+    return copy, name
+
+
+def _call(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+def _find_reason(run: RunDirectory, log_path: Path) -> str:
+    """Say why a run has no result: as it says itself, else the last line that it printed."""
+    try:
+        failure = run.read_failure()
+    except RecordError as error:
+        return str(error)
+    if failure:
+        return failure.reason
+    said = read_tail(log_path, _TAIL_BYTES).decode(errors="replace").strip().splitlines()
+    return f"it ended without a result: {said[-1] if said else 'it printed nothing'}"

@@ -1,0 +1,119 @@
+"""``entries/NAME/``: the runs that others have entered, as boards show them beside ours, with who recomputed them.
+
+    entry.toml       who, which suite, and who has checked or recomputed it; ``leaderboards.schemas.entry`` is its form
+    records.tar.xz   the records of its runs, with the source of custom models
+    README.md        a line
+
+What a board shows of an entry is computed from its records each time, never read from what it says of itself.
+"""
+
+import json
+import statistics
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+from leaderboards.boards.board import EntryLine, Leaderboard, make_leaderboard
+from leaderboards.packed_records import unpacked
+from leaderboards.schemas.entry import EntryFile
+from leaderboards.schemas.verification import CheckedPart
+from suite.base.errors import RecordError, SuiteError
+from suite.base.files import read_file, sha256_of
+from suite.base.reading import unreadable
+from suite.papers import get_suite, list_suites
+
+ENTRIES = Path(__file__).parents[1] / "entries"
+_FILE, _RECORDS = "entry.toml", "records.tar.xz"
+
+
+def is_entry(folder: Path) -> bool:
+    return (folder / _FILE).is_file()
+
+
+def records_of(folder: Path) -> Path:
+    """The packed records of an entry."""
+    return folder / _RECORDS
+
+
+def read_entry(folder: Path) -> EntryFile:
+    """Read what an entry says of itself.
+
+    Raises:
+        RecordError: It cannot be read, bears another's name, or its records are not those that it was made with.
+    """
+    path = folder / _FILE
+    try:
+        entry = EntryFile.model_validate(tomllib.loads(read_file(path).decode()))
+        if entry.name != folder.resolve().name:
+            raise ValueError(f"it names the entry {entry.name!r}, and its folder is {folder.resolve().name!r}")
+        if entry.suite not in list_suites() or not get_suite(entry.suite).has_profile(entry.profile):
+            raise ValueError(f"there is no suite {entry.suite!r} with a profile {entry.profile!r}")
+        if sha256_of(records_of(folder)) != entry.records_sha256:
+            raise ValueError(f"{_RECORDS} has another SHA-256 than records_sha256")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error, "Make the entry again with `convolutional-prior submit`.") from error
+    return entry
+
+
+def check_entry(folder: Path) -> CheckedPart:
+    """Check what an entry says of itself, and that its records are no other entry's beside it."""
+    problems = []
+    try:
+        digest = read_entry(folder).records_sha256
+        others = [other for other in list_entries(folder.resolve().parent) if other.name != folder.resolve().name]
+        problems += [f"its records are those of {other.name}" for other in others if _has_records(other, digest)]
+    except RecordError as error:
+        problems.append(str(error))
+    return CheckedPart(part="entry", num_checked=1, problems=tuple(problems))
+
+
+def _has_records(folder: Path, digest: str) -> bool:
+    return records_of(folder).is_file() and sha256_of(records_of(folder)) == digest
+
+
+def list_entries(folder: Path) -> list[Path]:
+    """The folders of all entries, sorted by name."""
+    return sorted(path.parent for path in folder.glob(f"*/{_FILE}"))
+
+
+def spell_entry(entry: EntryFile) -> str:
+    """Spell an entry as TOML, whose strings and lists are written as JSON's."""
+    fields = entry.model_dump(mode="json").items()
+    return "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields)
+
+
+def with_entries(leaderboard: Leaderboard, folder: Path = ENTRIES) -> Leaderboard:
+    """Set the entries of a board's suite and scale beside it; RecordError where one cannot be read."""
+    lines: list[EntryLine] = []
+    for path in list_entries(folder):
+        entry = read_entry(path)
+        if (entry.suite, entry.profile) == (leaderboard.suite.name, leaderboard.profile_name):
+            lines += _read_lines(entry, path)
+    return replace(leaderboard, entries=tuple(lines))
+
+
+def _read_lines(entry: EntryFile, folder: Path) -> list[EntryLine]:
+    """A line for each custom model, with its mean top-1 over the rows; without any, one with the headline."""
+    try:
+        with unpacked(records_of(folder)) as store:
+            own = make_leaderboard(get_suite(entry.suite), entry.profile, store)
+    except SuiteError as error:
+        raise RecordError(f"entry {entry.name}: {error}") from error
+    shown = []
+    for model in own.suite.custom_models:
+        cells = [
+            board.cells[of.row, column]
+            for board in own.tables.values()
+            for of in own.suite.entries_of(own.profile, board.table)
+            if of.custom_model == model.name
+            for column, metric in of.columns.items()
+            if metric == "top1_percent"
+        ]
+        means = [cell.mean for cell in cells if cell.mean is not None]
+        value = f"top-1 {statistics.fmean(means):.2f}, mean of {len(means)}" if means else "no top-1"
+        shown.append((model.name, value, max((cell.coverage.num_done for cell in cells), default=0)))
+    if not shown:
+        mean = own.headline.mean if own.headline else None
+        value = "no headline" if mean is None else f"{own.suite.headline.text}: {mean:+.2f}"
+        shown = [("the papers'", value, own.headline.coverage.num_done if own.headline else 0)]
+    return [EntryLine(entry, *of) for of in shown]

@@ -1,0 +1,103 @@
+"""Pack the runs of a store as an entry, ready for a pull request.
+
+python leaderboards/submit.py runs --suite sample_efficiency --name my-vit --who "A. Name"
+"""
+
+import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
+import argparse
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from leaderboards.auditing.record_checks import check_records
+from leaderboards.auditing.report import print_checks
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.entries import read_entry, records_of, spell_entry
+from leaderboards.packed_records import pack_records, unpacked
+from leaderboards.schemas.entry import EntryFile
+from suite.base.arguments import a_path, program
+from suite.base.endings import ends_in_message
+from suite.base.errors import RecordError, SpecError
+from suite.base.exit_codes import Exit
+from suite.base.files import write_atomically
+from suite.base.reading import describe
+from suite.papers import get_suite
+
+
+def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path, console: Console) -> Path:
+    """Pack the finished runs of a suite in a store, check them, and write the entry's folder.
+
+    Args:
+        store: the run store.
+        suite, profile: the suite and its scale.
+        name: the entry's name, which no other entry has.
+        who: the people who enter it.
+        out: the folder of all entries.
+        console: where the checks are printed.
+
+    Raises:
+        SpecError: There is no such suite, profile or store, or the name is taken or none.
+        RecordError: The store has no finished run of it, or its records are not sound.
+    """
+    packed = pack_records(make_leaderboard(get_suite(suite), profile, store))
+    if not packed.num_runs:
+        raise RecordError(f"{store} has no finished run of {suite} in {profile}: train it first")
+    digest = hashlib.sha256(packed.content).hexdigest()
+    try:
+        entry = EntryFile(name=name, who=who, suite=suite, profile=profile, records_sha256=digest)
+    except ValueError as error:
+        raise SpecError(describe(error)) from error
+    folder = out / name
+    if folder.exists():
+        raise SpecError(f"{folder} is there already: choose another --name, or delete it")
+    partial = out / f".{name}.{os.getpid()}.partial" / name  # read_entry compares the name
+    try:
+        partial.mkdir(parents=True)
+        write_atomically(records_of(partial), packed.content)
+        write_atomically(partial / "entry.toml", spell_entry(entry).encode())
+        line = f"`{name}`, by {who}: {packed.num_runs} runs of `{suite}` in `{profile}`.\n"
+        write_atomically(partial / "README.md", line.encode())
+        read_entry(partial)
+        with unpacked(records_of(partial)) as records:
+            checks = tuple(check_records(records))
+        print_checks(checks, console)
+        if any(check.problems for check in checks):
+            raise RecordError("the records are not sound, so that nothing was written: mend the store, or train again")
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial.parent, ignore_errors=True)
+    return folder
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=program("submit", "submit.py"),
+        description="Pack the runs of a store as an entry, ready for a pull request.",
+    )
+    add = parser.add_argument
+    add("store", type=a_path, metavar="STORE", help="run store, such as runs")
+    add("--suite", required=True, metavar="NAME", help="the suite whose runs are entered")
+    add("--profile", default="laptop", help="its scale (default: laptop)")
+    add("--name", required=True, help="name of the entry and its folder: small letters, digits, '-' and '_'")
+    add("--who", required=True, metavar="NAMES", help="the people who enter it, as boards show them")
+    add("--out", type=a_path, default=Path("entries"), metavar="DIR", help="folder of all entries (default: entries)")
+    return parser.parse_args(arguments)
+
+
+@ends_in_message
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line: 0, 1 if the records are not sound, 2 if the command line is wrong."""
+    args = _parse(arguments)
+    console = Console(highlight=False, markup=False)
+    folder = submit(args.store, args.suite, args.profile, args.name, args.who, args.out, console)
+    console.print(f"{folder}: commit this folder, and open a pull request with it.", soft_wrap=True)
+    return Exit.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Each altered number of packed records is caught by its name, without training; so is a pack that is none."""
+
+import io
+import json
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from leaderboards.auditing.record_checks import PARTS, check_records
+from leaderboards.auditing.retraining import compare, find_odds
+from leaderboards.published_boards import PUBLISHED
+from leaderboards.verify import main
+from suite.base.files import sha256_of
+from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT
+from suite.store.run_directory import RunDirectory
+from tests.leaderboards.auditing.conftest import EXPERIMENT, alter, pack, write_right
+
+
+def problems_of(store):
+    return {check.part: check.problems for check in check_records(store) if check.problems}
+
+
+def test_records_as_training_leaves_them_are_sound_in_every_part(store):
+    checks = check_records(store)
+    assert [check.part for check in checks] == list(PARTS)
+    assert {check.part: check.num_checked for check in checks if check.num_checked != 2} == {"maps": 0, "plan": 3}
+    assert problems_of(store) == {}
+
+
+def replace_predictions(run):
+    alter(run.result_path, **write_right(run, 5000), best_top1_percent=50.0, top5_percent=60.0)
+
+
+def unpack_to_gigabytes(run):
+    with zipfile.ZipFile(run.predictions_path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("predicted.npy", bytes(1 << 27))
+
+
+ALTERED = {
+    "result": [
+        (
+            lambda run: run.result_path.write_bytes(run.result_path.read_bytes().replace(b"40.0", b"41.0")),
+            "another SHA",
+        ),
+        (lambda run: alter(run.result_path, format_version=RESULT_FORMAT + 1), "newer version of the suite"),
+        (lambda run: alter(run.result_path, num_steps=7), "num_steps is 7, expected"),
+    ],
+    "protocol": [
+        (lambda run: alter(run.result_path, protocol_version=PROTOCOL_VERSION + 1), "made under protocol"),
+        (lambda run: alter(run.result_path, protocol_version=1), "made under protocol 1"),
+    ],
+    "identity": [
+        (lambda run: alter(run.experiment_path, train_fraction=0.5), "experiment.json is that of deit_micro-"),
+        (lambda run: alter(run.experiment_path, model="../../x"), "its model is called '../../x'"),
+        (
+            lambda run: alter(run.result_path, parent="deit_micro-0/seed-0"),
+            "took over deit_micro-0/seed-0, which is none",
+        ),
+    ],
+    "environment": [
+        (lambda run: alter(run.result_path, commit="1" * 40), "environment.json has commit 0000"),
+        (lambda run: run.environment_path.unlink(), "environment.json is missing"),
+    ],
+    "log": [
+        (replace_predictions, "logged are top1_percent 40, result.json has 50; best_top1_percent 40"),
+        (lambda run: alter(run.result_path, test_loss=0.5), "logged are test_loss 1, result.json has 0.5"),
+    ],
+    "predictions": [
+        (lambda run: alter(run.result_path, top1_percent=39.0), "40.00 % of them are right, result.json has 39.00"),
+        (lambda run: write_right(run, 4001), "its SHA-256 is not the one in result.json"),
+        (lambda run: alter(run.result_path, **write_right(run, 40, 100)), "100 predictions, expected 10000"),
+        (lambda run: alter(run.result_path, predictions_sha256=""), "result.json names none"),
+    ],
+    "maps": [(lambda run: run.maps_path.write_bytes(b"of another run"), "another SHA-256")],
+    "plan": [(lambda run: alter(run.result_path, plan_sha256="5" * 64), "plan_sha256 is 5555555555555555...")],
+}
+
+
+@pytest.mark.parametrize(("part", "change", "words"), [(part, *of) for part, cases in ALTERED.items() for of in cases])
+def test_an_altered_record_is_caught_by_its_name(part, change, words, store, run):
+    change(run)
+    found = problems_of(store)[part]
+    assert len(found) == 1
+    assert found[0].startswith(run.id)
+    assert words in found[0]
+
+
+def test_predictions_that_unpack_to_gigabytes_are_refused_before_they_are_unpacked(store, run):
+    unpack_to_gigabytes(run)
+    alter(run.result_path, predictions_sha256=sha256_of(run.predictions_path))
+    assert "unpacks to more than predictions can be" in problems_of(store)["predictions"][0]
+
+
+def test_a_folder_that_bears_anothers_id_is_caught(store, run):
+    run.path.rename(run.path.with_name("seed-10"))
+    assert "its folder is" in problems_of(store)["result"][0]
+
+
+def test_a_plan_that_was_changed_is_caught_with_its_runs(store):
+    path = next((store / "plans").iterdir())
+    as_it_was = path.read_bytes()
+    path.write_bytes(as_it_was.replace(b'"suite"', b'"suite" ', 1))
+    assert "another SHA-256" in problems_of(store)["plan"][0]
+    path.write_bytes(as_it_was)
+    alter(path, frozen_at="2000-01-01T00:00:00+00:00")
+    assert len(problems_of(store)["plan"]) == 2  # runs, which bear the digest of the plan as it was
+
+
+def test_a_model_that_cannot_be_built_is_named(store, finish_in):
+    unknown = EXPERIMENT.model_copy(update={"model": "deit_micra"})
+    finish_in(store, unknown, 40.0)
+    finish_in(store, EXPERIMENT.model_copy(update={"model_options": {"widht": 3}}), 40.0)
+    found = " ".join(problems_of(store)["model"])
+    assert "Did you mean 'deit_micro'?" in found
+    assert "unknown option of deit_micro 'widht'" in found
+
+
+def test_a_custom_model_whose_source_was_changed_is_named(store):
+    (store / "challengers").mkdir()
+    source = {"kind": "file", "name": "Mine", "version": f"sha256:{'0' * 64}", "code": "class Mine: pass"}
+    (store / "challengers/mine.json").write_text(json.dumps({"name": "mine", "words": "m.py:Mine", "source": source}))
+    assert "the code of model Mine was changed" in problems_of(store)["model"][0]
+
+
+def test_verify_ends_with_one_where_a_published_number_was_altered(tmp_path, capsys):
+    published = PUBLISHED / "convit_psa/laptop.records.tar.xz"
+    assert main([str(published), "--report", str(tmp_path / "report.json")]) == 0
+    assert json.loads((tmp_path / "report.json").read_text())["is_sound"]
+    with tarfile.open(published) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    run = next(RunDirectory(path) for path in sorted((tmp_path / "unpacked/experiments").glob("*/seed-*")))
+    alter(run.result_path, top1_percent=run.read_result().top1_percent - 1)
+    with tarfile.open(tmp_path / "altered.tar.xz", "w:xz") as archive:
+        archive.add(tmp_path / "unpacked/experiments", "experiments")
+    capsys.readouterr()
+    assert main([str(tmp_path / "altered.tar.xz"), "--sample", "1", "--report", str(tmp_path / "report.json")]) == 1
+    said = capsys.readouterr().out
+    assert f"log: {run.id}: logged are" in said
+    assert "No run is trained again before that is mended." in said
+    assert not json.loads((tmp_path / "report.json").read_text())["is_sound"]
+
+
+def test_a_pack_that_unpacks_to_gigabytes_is_refused_by_name(tmp_path, capsys):
+    with tarfile.open(tmp_path / "bomb.tar.xz", "w:xz") as archive:
+        member = tarfile.TarInfo("experiments/a/seed-0/metrics.jsonl")
+        member.size = 1 << 27
+        archive.addfile(member, io.BytesIO(bytes(member.size)))
+    assert main([str(tmp_path / "bomb.tar.xz"), "--sample", "1"]) == 1
+    assert "it unpacks to more than records can be" in capsys.readouterr().out
+
+
+def test_a_sample_larger_than_the_pack_and_a_file_that_is_none_are_misuse(store, tmp_path, capsys):
+    packed, _ = pack(store, tmp_path / "two.tar.xz")
+    assert main([str(packed), "--sample", "3"]) == 2
+    assert "--sample 3: there are 2 runs" in capsys.readouterr().err
+    assert main([str(store)]) == 2
+    assert "is no file of records" in capsys.readouterr().err
+
+
+def test_of_a_thousand_runs_three_hold_one_altered_run_with_three_chances_in_a_thousand():
+    odds = {one.num_altered: one.probability for one in find_odds(3, 1000)}
+    assert list(odds) == [1, 100, 500]
+    assert odds[1] == pytest.approx(3 / 1000)
+    rng, altered = np.random.default_rng(0), 100
+    drawn = [min(rng.choice(1000, 3, replace=False)) < altered for _ in range(20_000)]
+    assert odds[altered] == pytest.approx(np.mean(drawn), abs=0.01)
+
+
+def test_bits_have_to_be_equal_on_the_same_kind_of_machine_and_numbers_within_the_tolerance_elsewhere(run):
+    claimed = run.read_result().model_copy(update={"weights_sha256": "a" * 64})
+
+    def outcome(*, is_same_kind=True, **fields):
+        return compare(claimed, claimed.model_copy(update=fields), is_same_kind=is_same_kind)[0]
+
+    other = {"weights_sha256": "b" * 64}
+    assert outcome() == "equal bits"
+    assert outcome(**other) == "differs"
+    assert outcome(**other, is_same_kind=False) == outcome(**other, device="another") == "equal numbers"
+    assert outcome(**other, device="another", top5_percent=claimed.top5_percent + 0.04) == "within tolerance"
+    assert outcome(**other, device="another", top5_percent=claimed.top5_percent + 0.06) == "differs"
+    assert outcome(**other, device="another", test_loss=1.1) == "differs"
