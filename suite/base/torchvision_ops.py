@@ -49,7 +49,7 @@ def find_compiled_part(package: Path) -> Path:
     found = sorted(package.glob("_C*.so"))
     if not found:
         raise SpecError(
-            f"{package} has no compiled part: expected one file _C*.so, as torchvision 0.28 and 0.29 have it. Install "
-            "a torchvision that fits torch: pip install 'torchvision>=0.28,<0.30'"
+            f"{package} has no compiled part: expected one file _C*.so, as torchvision 0.26 to 0.29 have it. Install "
+            "a torchvision that fits torch: pip install 'torchvision>=0.26,<0.30'"
         )
     return found[0]
