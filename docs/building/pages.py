@@ -59,7 +59,8 @@ def copy_published(app: Sphinx, error: Exception | None) -> None:
     them and show the rest."""
     if error is None:
         shown = shutil.ignore_patterns("*.md", "*.png")
-        shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", ignore=shown, dirs_exist_ok=True)
+        shutil.rmtree(Path(app.outdir) / "published", ignore_errors=True)
+        shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", ignore=shown)
         board_pages.copy_pages(Path(app.outdir))
 
 
