@@ -63,10 +63,11 @@ lock: .venv/installed
 	@rm -f .venv/unfinished
 	touch $@
 
-# The manual as a site that needs no network, in build/site. Strict: a broken link or an unknown name ends it.
+# The manual with all published boards as a site that needs no network, in build/site. Strict: a broken link or an unknown name
+# ends it. The boards' own pages are kept in build/boards.
 site: .venv/installed
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
-	@echo "The manual: build/site/index.html"
+	@echo "The manual and the boards: build/site/index.html"
 
 # FFCV, which tests and benchmarks compare with; its build needs the system packages that docs/images.md names.
 ffcv: .venv/installed

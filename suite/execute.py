@@ -21,7 +21,7 @@ from pathlib import Path
 
 from suite.base.endings import ends_in_message
 from suite.base.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
-from suite.base.exit_codes import Exit
+from suite.base.exit_codes import Exit, describe_signal
 from suite.base.files import write_atomically
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import attempts
@@ -172,7 +172,7 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
         codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
         killed = {rank: code for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM}
         if killed:  # the others then failed for want of a peer: that is no reason
-            reason = f"rank {min(killed)} was killed by signal {-killed[min(killed)]} (kill, or out of memory)"
+            reason = f"rank {min(killed)} was killed by {describe_signal(-killed[min(killed)])}"
             with contextlib.suppress(SuiteError):
                 directory.record_failure("killed", reason)
         return Exit.FAILED

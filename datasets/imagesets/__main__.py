@@ -1,4 +1,4 @@
-"""``python -m imagesets NAME``: fetch an image set ahead of time and check every byte of it."""
+"""``python -m imagesets NAME``: fetch an image set ahead of time and check every byte of it, or describe it."""
 
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
+from imagesets.croissant import VERSION, render_croissant
 from imagesets.fetch import storage
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import DataError, SpecError
 from suite.base.exit_codes import Exit
+from suite.base.files import write_atomically
 
 
 @ends_in_message
@@ -24,8 +26,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=a_path, help="where to keep it (default: $IMAGESETS_DIR or your cache)")
     there = "what is there already, in place of a download: an original archive or its folder, parquet files, an npz"
     parser.add_argument("--source", type=a_path, metavar="PATH", help=there)
+    parser.add_argument(
+        "--croissant", type=a_path, metavar="FILE", help="write the set's description as Croissant; nothing is fetched"
+    )
     options = parser.parse_args(argv)
     try:
+        if options.croissant:
+            write_atomically(options.croissant, render_croissant(get_info(options.name)).encode())
+            print(f"{options.croissant}: {options.name}, as Croissant {VERSION}")
+            return Exit.DONE
         info, path = get_info(options.name), fetch.ensure(options.name, options.data_dir, options.source)
         arrays, metadata = storage.open_arrays(path), storage.read_metadata(path)
         storage.check_arrays(arrays, info)

@@ -58,6 +58,16 @@ class ParquetFiles:
     label: str
     sha256: Mapping[str, str] | None = None
 
+    @property
+    def hub_id(self) -> str:
+        """The set's name on the hub, such as ``uoft-cs/cifar10``."""
+        return self.url.partition("/datasets/")[2].partition("/resolve/")[0]
+
+    @property
+    def revision(self) -> str:
+        """The commit of the set's repository there."""
+        return self.url.partition("/resolve/")[2].partition("/")[0]
+
 
 @dataclass(frozen=True, config=_CHECKED)
 class ImageSetInfo:

@@ -61,6 +61,7 @@ def move(text: str, origin: Path, page: Path) -> str:
             shown is None and path.is_relative_to(PUBLISHED) and not is_image
         ):  # as it lies: a page for a browser, a table
             copy = DOCS / "published" / path.relative_to(PUBLISHED)
+            copy = copy.with_suffix(".svg") if copy.suffix == ".png" else copy  # the site has figures once
             return f'<a href="{os.path.relpath(copy, page.parent)}">{label}</a>'
         return f"{is_image}[{label}]({os.path.relpath(shown or path, page.parent)}{anchor})"
 

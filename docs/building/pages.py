@@ -12,6 +12,7 @@ import re
 import shutil
 from pathlib import Path
 
+import board_pages
 import links
 import suite_pages
 from reference import list_pages
@@ -20,6 +21,7 @@ from sphinx.application import Sphinx
 from suite.papers import list_suites
 
 FOLDERS = ("api", "claims", "project", "suites")
+_INTERACTIVE = '<a href="published/index.html">The boards with their runs</a>: pages to sort, filter and draw.'
 
 
 def write_pages(app: Sphinx) -> None:
@@ -45,15 +47,21 @@ def move_links(app: Sphinx, page: str, source: list[str]) -> None:
     path = Path(app.srcdir) / f"{page}.md"
     if "/" not in page:
         source[0] = links.move(source[0], path, path)
+    if page == "suites":
+        source[0] = source[0].replace("\n\n", f"\n\n{_INTERACTIVE}\n\n", 1)
     if page == "measured":
         for results in sorted(links.ROOT.glob("benchmarks/results/*.md")):
             source[0] += "\n" + re.sub(r"^#", "##", results.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def copy_published(app: Sphinx, error: Exception | None) -> None:
-    """Put the published boards' own pages, tables and figures beside the site's pages, which link to them."""
+    """Put the published boards' tables, figures and records and their own pages beside the site's pages, which link to
+    them and show the rest."""
     if error is None:
-        shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", dirs_exist_ok=True)
+        shown = shutil.ignore_patterns("*.md", "*.png")
+        shutil.rmtree(Path(app.outdir) / "published", ignore_errors=True)
+        shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", ignore=shown)
+        board_pages.copy_pages(Path(app.outdir))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import links
 
 from leaderboards.packed_records import SUFFIX
+from leaderboards.published_boards import is_outdated
 from suite.papers import get_suite, list_claims, suite_module
 from suite.spec.suite import Suite
 
@@ -81,15 +82,16 @@ def _board(path: Path, page: Path, question: str) -> str:
     text = links.move(path.read_text(encoding="utf-8"), path, page)
     body = re.sub(r"^# .*\n", "", text).replace(f"{question}\n", "", 1)
     body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE)
-    suffixes = ("html", "csv", SUFFIX)
-    files = [file for suffix in suffixes for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
-    named = ", ".join(f'<a href="../published/{path.parent.name}/{file.name}">{file.name}</a>' for file in files)
+    files = [] if is_outdated(path) else [path.with_suffix(".html").name]  # as board_pages.py makes them
+    files += [file.name for suffix in ("csv", SUFFIX) for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
+    named = ", ".join(f'<a href="../published/{path.parent.name}/{file}">{file}</a>' for file in files)
     return f"### Profile {path.stem}\n\nIts files: {named}.\n\n{body.strip()}"
 
 
 def _figures(board: Path, suite: Suite) -> Iterator[str]:
-    """The board's figures that have been drawn, each after the paper's own."""
+    """The board's figures that have been drawn, each after the paper's own: the files to which its page leads."""
     for figure in suite.figures:
-        picture = board.with_suffix(f".{figure.name}.png")
+        picture = board.with_suffix(f".{figure.name}.svg")
         if picture.exists():
-            yield f"![{figure.item} of the paper, ours beside it](../../{picture.relative_to(links.ROOT).as_posix()})"
+            place = f"../published/{picture.relative_to(links.PUBLISHED).as_posix()}"
+            yield f'<img alt="{figure.item} of the paper, ours beside it" loading="lazy" src="{place}">'

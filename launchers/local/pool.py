@@ -18,7 +18,7 @@ from typing import Literal
 from launchers.core.fork_server import ForkedRun, ForkServer
 from launchers.core.plan import Job, PlannedRun
 from suite.base.errors import SuiteError
-from suite.base.exit_codes import Exit
+from suite.base.exit_codes import Exit, describe_signal
 from suite.base.files import open_to_append
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import run_status
@@ -155,7 +155,7 @@ class LocalRun:
         if code == Exit.BLOCKED:
             self.state, self.problem = "failed", f"what it needs has no result any more; see {log_path}"
             return
-        killed = f"was killed by {_signal_name(-code)} (kill, or out of memory)"
+        killed = f"was killed by {describe_signal(-code)}"
         how = f"the process {killed if code < 0 else f'ended with status {code} and no result'}"
         with contextlib.suppress(SuiteError):  # a full disk: the grid itself still shows the reason
             known = self.job.directory.read_failure()
@@ -238,9 +238,3 @@ def _in_order_of_start(runs: Sequence[LocalRun]) -> list[LocalRun]:
             parent_id = parent.job.experiment.id
             height[parent_id] = max(height[parent_id], height[name] + 1)
     return sorted(runs, key=lambda run: (run.job.experiment.seed, -height[run.job.experiment.id]))
-
-
-def _signal_name(number: int) -> str:
-    with contextlib.suppress(ValueError):
-        return signal.Signals(number).name
-    return f"signal {number}"

@@ -24,7 +24,7 @@ from launchers.slurm.lost_starts import note_start
 from launchers.slurm.submission_record import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following
 from suite.base.errors import RunError, SuiteError
-from suite.base.exit_codes import Exit
+from suite.base.exit_codes import Exit, describe_signal
 from suite.base.files import open_to_append
 from suite.execute import die_with_parent, run_as_rank
 from suite.spec.experiment import Experiment
@@ -125,7 +125,7 @@ class _Rank:
                     attempts.record_end(run, "interrupted", self._why)
                 return Exit.INTERRUPTED
             if ended < 0:
-                _record_killed(run, self._hang or f"was killed by signal {-ended} (kill, or out of memory)")
+                _record_killed(run, self._hang or f"was killed by {describe_signal(-ended)}")
                 if self._is_first:
                     attempts.record_end(run, "lost")
             if ended == Exit.LOCKED and self._is_first:

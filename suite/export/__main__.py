@@ -1,4 +1,4 @@
-"""``python -m suite.export``: a finished run as a model folder, and a store's results as a table, for other tools."""
+"""``python -m suite.export``: a run as a model folder, a store's results as a table, citations: for other tools."""
 
 import argparse
 import sys
@@ -10,7 +10,9 @@ from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
+from suite.export.citations import render_bibtex
 from suite.export.timm_results import render_timm_results
+from suite.papers import list_papers
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
@@ -26,14 +28,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     place = "a run's folder, or its id in the store, such as deit_s-0123456789abcdef/seed-0"
     parser.add_argument("run", nargs="?", metavar="RUN", help=place)
-    parser.add_argument("--to", type=a_path, metavar="DIR", help="folder for config.json, model.safetensors, README.md")
+    parser.add_argument(
+        "--to", type=a_path, metavar="DIR", help="folder for the weights, the model card and the scores"
+    )
     parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
     parser.add_argument(
         "--results-csv", type=a_path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
     )
+    parser.add_argument(
+        "--bibtex", type=a_path, metavar="FILE", help="write the suite's and the papers' entries, to cite them"
+    )
     options = parser.parse_args(arguments)
-    if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
-        parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
+    wanted = (options.run, options.results_csv, options.bibtex)
+    if (options.run is None) != (options.to is None) or all(one is None for one in wanted):
+        parser.error("expected RUN with --to DIR, --results-csv FILE or --bibtex FILE")
     if options.run is not None:
         from suite.export.card import write_use
         from suite.export.folder import export  # imports torch
@@ -45,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{options.to} holds the network:\n\n{use}")
     if options.results_csv is not None:
         _write_results(options.runs, options.results_csv)
+    if options.bibtex is not None:
+        write_atomically(options.bibtex, render_bibtex().encode())
+        print(f"{options.bibtex}: the suite and {len(list_papers())} papers")
     return Exit.DONE
 
 

@@ -51,11 +51,13 @@ def render_card(result: Result, is_timms: bool) -> str:
 
 def _metadata(result: Result, info: ImageSetInfo) -> ModelCardData:
     experiment = result.experiment
+    hub_name = info.parquet.hub_id if info.parquet else info.name
     results = [
         EvalResult(
             task_type="image-classification",
-            dataset_type=info.name,
+            dataset_type=hub_name,
             dataset_name=info.title,
+            dataset_revision=info.parquet.revision if info.parquet else None,
             dataset_split="test",
             metric_type="accuracy",
             metric_name=name,
@@ -66,7 +68,7 @@ def _metadata(result: Result, info: ImageSetInfo) -> ModelCardData:
     return ModelCardData(
         model_name=experiment.id,
         eval_results=results,
-        datasets=[info.name],
+        datasets=[hub_name],
         metrics=["accuracy"],
         pipeline_tag="image-classification",
         library_name="timm",

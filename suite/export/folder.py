@@ -1,6 +1,6 @@
 """A finished run -> a folder in timm's layout, and the network from such a folder.
 
-    run directory -> config.json, model.safetensors, README.md
+    run directory -> config.json, model.safetensors, README.md, .eval_results/<image set>.yaml
 
 Where timm has the network, ``timm.create_model("local-dir:DIR", pretrained=True)`` reads the folder; ``load_folder``
 reads it wherever it comes from this suite. The weights never pass through pickle.
@@ -21,6 +21,7 @@ from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.files import write_atomically
 from suite.base.reading import read_json
 from suite.export.card import render_card
+from suite.export.eval_results import EVAL_RESULTS, render_eval_results
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.export.timm_results import INTERPOLATION, evaluation_crop
 from suite.models.cordonnier.head_pruning import pruned_options
@@ -60,6 +61,9 @@ def export(run: RunDirectory, folder: Path) -> bool:
     write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
     write_atomically(folder / CONFIG, json.dumps(_describe(experiment, network, layout), indent=1).encode())
     write_atomically(folder / CARD, render_card(result, is_timms=layout is not None).encode())
+    if scores := render_eval_results(result):
+        (folder / EVAL_RESULTS).mkdir(exist_ok=True)
+        write_atomically(folder / EVAL_RESULTS / f"{experiment.dataset}.yaml", scores.encode())
     return layout is not None
 
 

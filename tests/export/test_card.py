@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import timm
-from huggingface_hub import ModelCard
+import yaml
+from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from suite.export.__main__ import main
 from suite.export.folder import export
@@ -25,6 +26,26 @@ def test_the_hubs_own_parser_finds_the_runs_numbers_in_its_card(make_run, tmp_pa
     assert card.data.model_name == run.read_experiment().id
     assert found["top-1 accuracy, %"].dataset_type == "cifar10_sample"
     assert card.data.library_name == "timm"
+
+
+def test_the_hub_lists_a_run_beside_its_own_images_by_name_revision_and_date(make_run, tmp_path):
+    run, _ = make_run(tmp_path / "runs", "deit_micro", {}, dataset="cifar10", train_fraction=300 / 50_000)
+    export(run, tmp_path / "out")
+    (entry,) = parse_eval_result_entries(yaml.safe_load((tmp_path / "out/.eval_results/cifar10.yaml").read_text()))
+    assert (entry.dataset_id, entry.value, entry.task_id) == ("uoft-cs/cifar10", 41.25, "default")
+    assert entry.date == "2026-01-01T00:00:00+00:00"
+    assert "on 200 test images after training on 300, seed 0" in entry.notes
+    (first, _) = ModelCard.load(tmp_path / "out/README.md").data.eval_results
+    assert (first.dataset_type, first.dataset_revision) == (entry.dataset_id, entry.dataset_revision)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"dataset": "cifar10", "train_fraction": 0.006, "shuffle": "patches", "shuffle_patch_size": 4}]
+)
+def test_a_run_on_images_that_the_hub_has_not_leaves_it_no_score(make_run, tmp_path, fields):
+    run, _ = make_run(tmp_path / "runs", "deit_micro", {}, **fields)
+    export(run, tmp_path / "out")
+    assert not (tmp_path / "out/.eval_results").exists()
 
 
 def test_a_card_names_suite_scale_seed_protocol_commit_and_data(make_run, tmp_path):
@@ -94,7 +115,7 @@ def test_the_command_exports_by_id_and_by_folder(make_run, tmp_path, capsys):
         (["x/seed-0", "--to", "out"], 1, "x/seed-0 is no run"),
         (["--runs", "nowhere", "--results-csv", "r.csv"], 2, "there is no run store nowhere"),
         (["x/seed-0"], 2, "expected RUN with --to DIR"),
-        ([], 2, "expected RUN with --to DIR"),
+        ([], 2, "expected RUN with --to DIR, --results-csv FILE or --bibtex FILE"),
     ],
 )
 def test_misuse_says_what_was_expected(arguments, status, message, tmp_path, monkeypatch, capsys):

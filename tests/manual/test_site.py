@@ -1,4 +1,4 @@
-"""The manual's site is built without a complaint, and its pages need nothing that is not in it."""
+"""The site of the manual and the boards is built without a complaint, and its pages need nothing that is not in it."""
 
 import html
 import html.parser
@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from leaderboards.published_boards import PUBLISHED, is_outdated, list_boards
 from suite.papers import get_suite, list_suites
 
 if os.environ.get("CI") != "true":
@@ -62,8 +63,13 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(site):
-    """The site's own pages; those of the boards, beside them, have tests of their own."""
-    return {path: Page(path) for path in site.rglob("*.html") if "published" not in path.relative_to(site).parts}
+    return {path: Page(path) for path in site.rglob("*.html")}
+
+
+@pytest.fixture(scope="module")
+def manual(site, pages):
+    """The manual's pages; those of the boards, beside them, have tests of their own."""
+    return {path: page for path, page in pages.items() if "published" not in path.relative_to(site).parts}
 
 
 def test_every_page_that_is_written_is_there_and_a_suites_shows_its_question_and_its_boards(site, pages):
@@ -73,6 +79,27 @@ def test_every_page_that_is_written_is_there_and_a_suites_shows_its_question_and
         assert get_suite(name).question in text
         for board in (ROOT / "leaderboards/published" / name).glob("*.md"):
             assert re.search(r"^Headline: .*$", board.read_text(), re.MULTILINE)[0] in text
+
+
+def test_each_board_of_todays_recipe_has_its_page_which_leads_to_the_manual_and_back(site, pages):
+    boards = [board for suite in list_suites() for board in list_boards(PUBLISHED / suite) if not is_outdated(board)]
+    assert len(boards) > 10
+    for board in boards:
+        page = site / "published" / board.parent.name / f"{board.stem}.html"
+        assert "../../index.html" in pages[page].links
+        suite = site / f"suites/{board.parent.name}.html"
+        assert f"../published/{board.parent.name}/{page.name}" in pages[suite].links
+    assert "published/index.html" in pages[site / "suites.html"].links
+
+
+def test_the_site_is_small_enough_to_be_published(site):
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 40_000_000
+
+
+def test_the_search_finds_a_board_by_a_word_of_its_headline(site):
+    index = (site / "searchindex.js").read_text()
+    assert '"suites/sample_efficiency"' in index
+    assert '"deit":' in index
 
 
 def test_no_page_loads_anything_from_elsewhere(site, pages):
@@ -103,8 +130,8 @@ def test_formulas_are_drawn_by_the_browser_itself(site):
     assert (site / "theorems.html").read_text().count("<math ") > 20
 
 
-def test_what_scrolls_within_a_page_is_reached_by_the_keyboard_and_its_sides_have_names(site, pages):
-    for path in pages:
+def test_what_scrolls_within_a_page_is_reached_by_the_keyboard_and_its_sides_have_names(manual):
+    for path in manual:
         text = path.read_text()
         assert "<pre>" not in text
         assert '<div class="table-wrapper ' not in text

@@ -1,0 +1,102 @@
+"""The catalog's facts of an image set -> Croissant: JSON-LD that search engines and data loaders read.
+
+Files are described with the addresses and digests that the catalog has; records only of sets that the Hugging Face hub
+has as parquet, since Croissant cannot say how a pickle or a ``.mat`` file is read.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from imagesets.catalog import ImageSetInfo
+
+VERSION = "1.0"
+_TERMS = """citeAs column equivalentProperty extract field fileObject fileProperty fileSet format includes isLiveDataset
+jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source subField
+transform"""
+_CONTEXT = {  # as the standard has it
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS.split()},
+}
+_UNHASHED = "https://github.com/mlcommons/croissant/issues/80"  # what the hub writes as a repository's SHA-256
+
+
+def render_croissant(info: ImageSetInfo) -> str:
+    """Describe an image set as JSON-LD: its files, its classes and, where they can be read, its images and labels."""
+    counts = f"{info.num_train:,} train and {info.num_test:,} test images of {info.num_classes} classes"
+    size = f"{info.image_size} x {info.image_size} pixels"
+    described: dict[str, Any] = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": f"http://mlcommons.org/croissant/{VERSION}",
+        "name": info.name,
+        "alternateName": info.title,
+        "description": f"{info.title}: {counts}, {size}.",
+        "distribution": list(_files(info)),
+        "recordSet": [*_classes(info), *_images(info)],
+    }
+    if info.parquet:
+        described["url"] = f"https://huggingface.co/datasets/{info.parquet.hub_id}"
+    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
+def _files(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
+    if archive := info.archive:
+        yield _file(archive.file_name, archive.url, "application/gzip", md5=archive.md5, sameAs=list(archive.mirrors))
+    if mat := info.mat_files:
+        for name, md5 in {**mat.train_md5, **mat.test_md5}.items():
+            yield _file(name, f"{mat.url}/{name}", "application/x-matlab-data", md5=md5)
+    if parquet := info.parquet:
+        yield _file("hub", f"https://huggingface.co/datasets/{parquet.hub_id}", "git+https", sha256=_UNHASHED)
+        folder = parquet.url.rpartition("/")[2]
+        for split in ("train", "test"):
+            named = {"@id": f"{split}-files", "name": f"{split}-files", "includes": f"{folder}/{split}-*.parquet"}
+            held = {"containedIn": {"@id": "hub"}, "encodingFormat": "application/x-parquet"}
+            yield {"@type": "cr:FileSet", **named, **held}
+
+
+def _file(name: str, url: str, form: str, **more: object) -> dict[str, Any]:
+    named = {"@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": url, "encodingFormat": form}
+    return named | {key: value for key, value in more.items() if value}
+
+
+def _classes(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
+    """The names of the classes in the order of the labels, where the catalog has them."""
+    if info.class_names:
+        yield {
+            "@type": "cr:RecordSet",
+            "@id": "classes",
+            "name": "classes",
+            "dataType": "sc:Enumeration",
+            "key": {"@id": "classes/label"},
+            "field": [_field("classes/label", "sc:Integer"), _field("classes/name", "sc:Text")],
+            "data": [{"classes/label": i, "classes/name": name} for i, name in enumerate(info.class_names)],
+        }
+
+
+def _images(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
+    if info.parquet is None:
+        return
+    for split in ("train", "test"):
+        pixels = _column(split, "img") | {"transform": {"jsonPath": "bytes"}}
+        image = _field(f"{split}/image", "sc:ImageObject", source=pixels)
+        named = {"field": {"@id": "classes/label"}}
+        label = _field(f"{split}/label", "sc:Integer", source=_column(split, info.parquet.label), references=named)
+        yield {"@type": "cr:RecordSet", "@id": split, "name": split, "field": [image, label]}
+
+
+def _field(name: str, data_type: str, **more: object) -> dict[str, Any]:
+    return {"@type": "cr:Field", "@id": name, "name": name, "dataType": data_type, **more}
+
+
+def _column(split: str, column: str) -> dict[str, Any]:
+    return {"fileSet": {"@id": f"{split}-files"}, "extract": {"column": column}}

@@ -1,0 +1,70 @@
+"""The published boards' records -> pages with their runs, figures and claims, in ``published/`` of the site.
+
+    <suite>/<profile>.records.tar.xz -> build/boards/ -> <suite>/<profile>.html, claims/<paper>.html, index.html
+
+A board of an earlier recipe has none: its runs belong to no experiment that its suite has today. The pages are made
+again only where the records, or the code that reads them, have changed.
+"""
+
+import hashlib
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+import links
+
+from leaderboards import board_files
+from leaderboards.boards.joined_stores import joined
+from leaderboards.packed_records import SUFFIX, unpacked
+from leaderboards.published_boards import is_outdated
+from leaderboards.survey import judge_all, read_line, survey
+from suite.papers import get_suite
+
+MADE = links.ROOT / "build" / "boards"
+_CODE = (
+    "leaderboards/**/*.*",
+    "suite/**/*.py",
+    "suite/**/*.csv",
+    "datasets/imagesets/catalog.*",
+    "docs/building/board_pages.py",
+)
+_PAGES = '<nav aria-label="Pages"><ul>'  # in every page of a board, before the links to the others
+
+
+def copy_pages(site: Path) -> None:
+    """Bring the pages into the site, each with a link to the manual; they are made first, unless they are there."""
+    digest = hashlib.sha256()
+    files = {path for pattern in _CODE for path in links.ROOT.glob(pattern) if "__pycache__" not in path.parts}
+    for path in sorted(path for path in files if path.is_file()):
+        digest.update(f"{path}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    stamp = MADE / "made_of"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != digest.hexdigest():
+        shutil.rmtree(MADE, ignore_errors=True)
+        _make_pages()
+        stamp.write_text(digest.hexdigest(), encoding="utf-8")
+    for path in MADE.rglob("*.html"):
+        copy = site / "published" / path.relative_to(MADE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        manual = f'<li><a href="{os.path.relpath(site / "index.html", copy.parent)}">The manual</a></li>'
+        copy.write_text(path.read_text(encoding="utf-8").replace(_PAGES, f"{_PAGES}\n{manual}", 1), encoding="utf-8")
+
+
+def _make_pages() -> None:
+    """Make the page of each board from its own records, and judge the claims on the records of all."""
+    with ExitStack() as stack:
+        stores = {path: stack.enter_context(unpacked(path)) for path in links.PUBLISHED.glob(f"*/*.{SUFFIX}")}
+        boards = {path.with_name(path.name.replace(SUFFIX, "md")): store for path, store in sorted(stores.items())}
+        lines = [
+            read_line(get_suite(board.parent.name), board.stem, store)
+            for board, store in boards.items()
+            if not is_outdated(board)
+        ]
+        whole = stack.enter_context(joined(list(boards.values())))
+        claims = judge_all(list(survey(whole)), whole)
+        for line in lines:
+            if line.leaderboard:
+                board_files.write_leaderboard(line.leaderboard, MADE / line.suite.name)
+        board_files.make_folder(MADE / "claims")
+        board_files.write_effects(claims, MADE / "claims")
+        board_files.write_pages(lines, claims, MADE)
