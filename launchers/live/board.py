@@ -23,7 +23,7 @@ _DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own
 
 
 class ServedBoard:
-    """The page of one suite at one scale. ``mark`` is that of the page that was made last.
+    """The page of one suite at one scale.
 
     Args:
         suite: suite as it is published, without custom models.
@@ -36,14 +36,17 @@ class ServedBoard:
     ) -> None:
         self._suite, self._profile, self._store = suite, profile, store
         self._seeds, self._live = seeds, live
-        self.mark = ""
+        self._made = ""
+
+    def mark(self) -> str:
+        """A mark that changes when a run of the board begins, ends or fails."""
+        profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
+        configurations = {experiment.configuration for experiment in profile.experiments()}
+        return digest_of(experiments_folder(self._store) / configuration for configuration in sorted(configurations))
 
     def make(self) -> ServedPage | None:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
-        profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
-        configurations = {experiment.configuration for experiment in profile.experiments()}
-        mark = digest_of(experiments_folder(self._store) / configuration for configuration in sorted(configurations))
-        if mark == self.mark:
+        if (mark := self.mark()) == self._made:
             return None
         leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._seeds)
         claims = find_claims(leaderboard, self._store)
@@ -52,7 +55,7 @@ class ServedBoard:
         with _DRAWING:
             pictures = {figure.name: draw(figure, leaderboard, _FORMATS) for figure in leaderboard.suite.figures}
             text = render_suite_page(leaderboard, pictures, claims, above=above, live=live, grid=grid)
-        self.mark = mark
+        self._made = mark
         svgs = {name: files["svg"].decode() for name, files in pictures.items() if "svg" in files}
         sidecars = {f"{self._profile}.{name}.svg": ServedPage.of(svg, "image/svg+xml") for name, svg in svgs.items()}
         return ServedPage.of(text, "text/html", sidecars)

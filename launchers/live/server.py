@@ -18,6 +18,7 @@ _RETRY_S = 2  # after which a browser asks again, without a script, for what is 
 _MAX_CONNECTIONS = 64  # at once, each with a thread
 _REQUEST_S = 10.0  # in which a whole request has come, however slowly
 _ANSWER_S = 30.0  # in which a browser has taken what it is sent
+_LOOK_S = 5.0  # in which a page asks again that follows a grid
 _PAUSE_S = 0.2  # where no connection can be had, before the next one is tried
 _POLICY_OF_FILES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _SAFETY = {
@@ -42,6 +43,8 @@ class Server(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.listens_at, self.site = address, site
+        self.looking: set[socket.socket] = set()  # requests of who may look, until they are answered
+        self._looked_at = -_LOOK_S
         self._places = threading.Semaphore(_MAX_CONNECTIONS)
         self._awaited: dict[socket.socket, float] = {}  # requests to come, and until when; the oldest first
 
@@ -64,12 +67,20 @@ class Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         super().shutdown_request(request)
         self.has_come(request)
+        if request in self.looking:
+            self.looking.discard(request)
+            self._looked_at = time.monotonic()
         self._places.release()
 
     def service_actions(self) -> None:
         """Cut off, every now and then, whose time is up."""
         now = time.monotonic()
         self._cut_off(sum(until < now for until in list(self._awaited.values())))
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether a browser waits for an answer, or has had one so lately that it asks again."""
+        return bool(self.looking) or time.monotonic() - self._looked_at < _LOOK_S
 
     def has_come(self, request: socket.socket) -> bool:
         """Note that a request is here as a whole; says whether it was still awaited."""
@@ -102,6 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if refusal := self._find_refusal():
             return self._refuse(*refusal)
+        self.server.looking.add(self.connection)
         path = urlsplit(self.path).path.removeprefix(self._prefix)
         if (place := self.server.site.moved.get(path)) is not None:
             return self._answer(HTTPStatus.FOUND, b"", {"Location": f"{self._prefix}{place}"})

@@ -24,7 +24,7 @@ from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import IndexLine, has_runs, judge_all, survey
-from suite.base.errors import SpecError
+from suite.base.errors import SpecError, SuiteError
 from suite.papers import get_suite, list_claims, list_suites
 from suite.spec.claims import PaperClaims
 from suite.store.run_store import experiments_folder
@@ -32,7 +32,6 @@ from suite.store.run_store import experiments_folder
 STATE = "state.json"
 _EVERY_S = 2.0  # between two looks at the runs
 _EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
-_STATE_S = 60.0  # for which a page of runs waits for their state
 _BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
 _cache_other = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
 
@@ -76,22 +75,6 @@ def write_claims(found: Found, paper: PaperClaims) -> str:
     return render_claims_html(paper, [judged for judged in found.claims if judged.paper is paper], grid="../")
 
 
-class _OverviewPage:
-    """One of the pages, which ``render`` writes."""
-
-    def __init__(self, overview: Overview, render: Callable[[Found], str]) -> None:
-        self._overview, self._render = overview, render
-        self._shown: Found | None = None
-
-    def make(self) -> ServedPage | None:
-        """The page; None where it would be the same."""
-        found = self._overview.read()
-        if found is self._shown:
-            return None
-        self._shown = found
-        return ServedPage.of(self._render(found), "text/html")
-
-
 @dataclass
 class ServedSite:
     """Pages by their paths. ``find_more`` makes those that nobody asked for before; ``moved`` names the paths that
@@ -120,38 +103,36 @@ class ServedSite:
             return self.pages.get(path)
 
 
-def make_site(grid: GridRequest) -> ServedSite:
+def make_site(grid: GridRequest, state: StateReader) -> ServedSite:
     """The page of a grid, at "", the state that it asks for every few seconds, and the pages of its whole store."""
     options, name = grid.options, grid.options.suite or ""
     seeds = options.seeds if options.until is None else None
-    live = LiveTable(COLUMNS, TEXTS, STATE)
-    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, seeds, live)
+    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, seeds, LiveTable(COLUMNS, TEXTS, STATE))
     shown = CachedPage(board.make, _EVERY_S)
     overview = Overview(options.runs, (name, grid.profile_name))
+
+    def make_state() -> ServedPage:
+        found = state.read()
+        found["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
+        with contextlib.suppress(SuiteError, OSError):
+            found["board"] = board.mark() + shown.trouble  # which is tried again as long as there is one
+        return ServedPage.of(json.dumps(without_controls(found), allow_nan=False), "application/json")
+
     pages = {
         "": shown,
-        STATE: _cache_state(grid, board, shown),
-        "index.html": _cache_other(_OverviewPage(overview, write_index).make),
+        STATE: CachedPage(make_state, _EVERY_S_OF_SLURM if options.cluster == "slurm" else _EVERY_S),
+        "index.html": _cache_other(functools.partial(_make_of, overview, write_index)),
         "findings.html": _cache_other(lambda: ServedPage.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in list_claims():
-        render = functools.partial(write_claims, paper=paper)
-        pages[f"claims/{paper.name}.html"] = _cache_other(_OverviewPage(overview, render).make)
+        make = functools.partial(_make_of, overview, functools.partial(write_claims, paper=paper))
+        pages[f"claims/{paper.name}.html"] = _cache_other(make)
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
     return ServedSite(pages, functools.partial(_find_board, store=options.runs), own)
 
 
-def _cache_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
-    reader = StateReader(grid)
-
-    def make() -> ServedPage:
-        state = reader.read()
-        state["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
-        harmless = without_controls({**state, "board": board.mark})
-        return ServedPage.of(json.dumps(harmless, allow_nan=False), "application/json")
-
-    every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
-    return CachedPage(make, every_s, _STATE_S, also=shown)
+def _make_of(overview: Overview, write: Callable[[Found], str]) -> ServedPage:
+    return ServedPage.of(write(overview.read()), "text/html")
 
 
 def _find_board(path: str, store: Path) -> CachedPage | None:
