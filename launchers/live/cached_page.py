@@ -52,20 +52,21 @@ class CachedPage:
         """The page, made anew where that is due; while another makes it, that of before. None: it cannot be made."""
         if self._lock.acquire(blocking=self._latest is None):
             try:
-                if (began := time.monotonic()) >= self._due:
+                if time.monotonic() >= self._due:
                     self._renew()
-                    now = time.monotonic()
-                    self._due = now + max(self._every_s, (now - began) / self._share)
             finally:
                 self._lock.release()
         return self._latest
 
-    def expire(self) -> None:
-        """Have it made anew for who asks next."""
-        self._due = 0.0
-
     def _renew(self) -> None:
+        began = time.monotonic()
         try:
             self._latest, self.trouble = self._make() or self._latest, ""
         except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
             self.trouble = f"it cannot be made: {error}"
+        now = time.monotonic()
+        self._due = now + max(self._every_s, (now - began) / self._share)
+
+    def expire(self) -> None:
+        """Have it made anew for who asks next."""
+        self._due = 0.0

@@ -2,6 +2,7 @@
 
 import contextlib
 import hmac
+import math
 import socket
 import threading
 import time
@@ -43,8 +44,7 @@ class Server(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.listens_at, self.site = address, site
-        self.looking: set[socket.socket] = set()  # requests of who may look, until they are answered
-        self._looked_at = -_LOOK_S
+        self.looked_at = -math.inf  # inf: somebody waits for an answer
         self._places = threading.Semaphore(_MAX_CONNECTIONS)
         self._awaited: dict[socket.socket, float] = {}  # requests to come, and until when; the oldest first
 
@@ -67,9 +67,6 @@ class Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         super().shutdown_request(request)
         self.has_come(request)
-        if request in self.looking:
-            self.looking.discard(request)
-            self._looked_at = time.monotonic()
         self._places.release()
 
     def service_actions(self) -> None:
@@ -80,7 +77,7 @@ class Server(ThreadingHTTPServer):
     @property
     def is_looked_at(self) -> bool:
         """Whether a browser waits for an answer, or has had one so lately that it asks again."""
-        return bool(self.looking) or time.monotonic() - self._looked_at < _LOOK_S
+        return time.monotonic() - self.looked_at < _LOOK_S
 
     def has_come(self, request: socket.socket) -> bool:
         """Note that a request is here as a whole; says whether it was still awaited."""
@@ -112,8 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if refusal := self._find_refusal():
-            return self._refuse(*refusal)
-        self.server.looking.add(self.connection)
+            return self._refuse(HTTPStatus.FORBIDDEN, refusal)
+        self.server.looked_at = math.inf
         path = urlsplit(self.path).path.removeprefix(self._prefix)
         if (place := self.server.site.moved.get(path)) is not None:
             return self._answer(HTTPStatus.FOUND, b"", {"Location": f"{self._prefix}{place}"})
@@ -140,18 +137,15 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.server.listens_at.token
         return f"/{token}/" if token else "/"
 
-    def _find_refusal(self) -> tuple[HTTPStatus, str] | None:
+    def _find_refusal(self) -> str:
         """Check that the browser was sent here by who started the grid, not by another page that it shows."""
         if token := self.server.listens_at.token:
-            given = urlsplit(self.path).path.split("/")[1:2]
-            if not hmac.compare_digest(*(text.encode() for text in ("".join(given), token))):
-                reason = "the token is missing or wrong: open the whole address that grid.py printed"
-                return HTTPStatus.FORBIDDEN, reason
-            return None
+            given = "".join(urlsplit(self.path).path.split("/")[1:2])
+            wrong = not hmac.compare_digest(given.encode(), token.encode())
+            return "the token is missing or wrong: open the whole address that grid.py printed" * wrong
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
-        if not is_loopback(host):  # a name that somebody else has pointed to this machine
-            return HTTPStatus.FORBIDDEN, "this server answers to localhost alone: open the address that grid.py printed"
-        return None
+        wrong = not is_loopback(host)  # a name that somebody else has pointed to this machine
+        return "this server answers to localhost alone: open the address that grid.py printed" * wrong
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
         allowed = {"Allow": "GET, HEAD"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
@@ -162,6 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**_SAFETY, **about, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
+        self.server.looked_at = time.monotonic()
         if self.command != "HEAD":
             self.wfile.write(body)
 
