@@ -44,6 +44,7 @@ def serving(options: GridOptions, words: Sequence[str], console: Console) -> Ite
         url, descriptor = options.serve.url(listening.getsockname()[1]), listening.fileno()
         server = Sidecar("launchers.live.serving", request, [str(descriptor)], [descriptor])
     console.print(f"live pages: {url}", soft_wrap=True)
+    stays = False
     try:
         yield server
         stays = not options.watch if options.status else console.is_terminal and sys.stdin.isatty()
@@ -55,7 +56,7 @@ def serving(options: GridOptions, words: Sequence[str], console: Console) -> Ite
                 server.process.wait()
     finally:
         error, status = sys.exception(), server.process.poll()
-        if not isinstance(error, SpecError):
+        if not (stays or isinstance(error, SpecError)):
             server.tell(json.dumps("Interrupted" if isinstance(error, KeyboardInterrupt) else str(error or "")))
             server.end_input()
             with contextlib.suppress(subprocess.TimeoutExpired):

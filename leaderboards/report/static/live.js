@@ -1,7 +1,7 @@
 // A grid at work: its state and that of its runs every few seconds, the board anew once a run has ended, and how it ended.
 "use strict";
 (() => {
-  const EVERY_MS = 2000, HIDDEN_MS = 30000, PATIENCE_MS = 90000; // a first board may take the server a minute
+  const EVERY_MS = 2000, HIDDEN_MS = 30000;
   const SVG = "http://www.w3.org/2000/svg", LONG = 160; // characters, of which the first stand before the others
   const live = document.querySelector("[data-live]"), table = document.getElementById("t-live"), body = table.tBodies[0];
   const part = (name) => live.querySelector(`[data-live-part="${name}"]`);
@@ -119,14 +119,6 @@
   }
 
   // -- the server
-
-  async function ask(place) {
-    const patience = new AbortController(); // a dead tunnel answers nothing at all
-    const alarm = setTimeout(() => patience.abort(), PATIENCE_MS);
-    const answer = await fetch(place, { cache: "no-cache", signal: patience.signal }).finally(() => clearTimeout(alarm));
-    if (!answer.ok) throw new Error(await answer.text());
-    return answer;
-  }
 
   async function look() {
     if (looking) return;
