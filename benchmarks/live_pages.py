@@ -76,7 +76,7 @@ def main() -> None:
 
         def kill_anew() -> None:
             runs[-1].write_failure(Failure(kind="killed", reason="killed", log_path=""))
-            index.expire()
+            index.due = 0.0
             load_plainly(store)
 
         makers = {"state": reader.read, "board": board.make, "index": index.find}

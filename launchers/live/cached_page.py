@@ -33,7 +33,8 @@ class ServedPage:
 
 
 class CachedPage:
-    """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so.
+    """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so;
+    ``due`` is when it is made anew for who asks.
 
     Args:
         make: function that makes the page anew; None leaves it as it is.
@@ -45,14 +46,14 @@ class CachedPage:
         self._make, self._every_s, self._share = make, every_s, share
         self._lock = threading.Lock()
         self._latest: ServedPage | None = None
-        self._due = 0.0
+        self.due = 0.0
         self.trouble = ""
 
     def find(self) -> ServedPage | None:
         """The page, made anew where that is due; while another makes it, that of before. None: it cannot be made."""
         if self._lock.acquire(blocking=self._latest is None):
             try:
-                if time.monotonic() >= self._due:
+                if time.monotonic() >= self.due:
                     self._renew()
             finally:
                 self._lock.release()
@@ -65,8 +66,4 @@ class CachedPage:
         except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
             self.trouble = f"it cannot be made: {error}"
         now = time.monotonic()
-        self._due = now + max(self._every_s, (now - began) / self._share)
-
-    def expire(self) -> None:
-        """Have it made anew for who asks next."""
-        self._due = 0.0
+        self.due = now + max(self._every_s, (now - began) / self._share)

@@ -13,13 +13,10 @@ from urllib.parse import urlsplit
 
 from launchers.command.address import Address, is_loopback
 from launchers.live.site import ServedSite
-from leaderboards.report.rendering import render_waiting
 
-_RETRY_S = 2  # after which a browser asks again, without a script, for what is not made yet
 _MAX_CONNECTIONS = 64  # at once, each with a thread
 _REQUEST_S = 10.0  # in which a whole request has come, however slowly
 _ANSWER_S = 30.0  # in which a browser has taken what it is sent
-_LOOK_S = 5.0  # in which a page asks again that follows a grid
 _PAUSE_S = 0.2  # where no connection can be had, before the next one is tried
 _POLICY_OF_FILES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _SAFETY = {
@@ -28,6 +25,10 @@ _SAFETY = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",  # the token is in the address
     "X-Content-Type-Options": "nosniff",
+}
+_REFUSALS = {
+    HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": "GET, HEAD"},
+    HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "2", "Refresh": "2"},  # a browser asks again without a script
 }
 
 
@@ -74,11 +75,6 @@ class Server(ThreadingHTTPServer):
         now = time.monotonic()
         self._cut_off(sum(until < now for until in list(self._awaited.values())))
 
-    @property
-    def is_looked_at(self) -> bool:
-        """Whether a browser waits for an answer, or has had one so lately that it asks again."""
-        return time.monotonic() - self.looked_at < _LOOK_S
-
     def has_come(self, request: socket.socket) -> bool:
         """Note that a request is here as a whole; says whether it was still awaited."""
         return self._awaited.pop(request, None) is not None
@@ -117,8 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
         cached, name = self.server.site.find(path) or (None, "")
         page = cached.find() if cached else None
         if cached and page is None:
-            about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
-            return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(cached.trouble).encode(), about)
+            return self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{cached.trouble}. This page comes by itself once it can"
+            )
         page = page.linked.get(name) if page and name else page
         if page is None:
             return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
@@ -148,8 +145,8 @@ class _Handler(BaseHTTPRequestHandler):
         return "this server answers to localhost alone: open the address that grid.py printed" * wrong
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
-        allowed = {"Allow": "GET, HEAD"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
-        self._answer(status, f"{reason}\n".encode(), {"Content-Type": "text/plain; charset=utf-8", **allowed})
+        about = {"Content-Type": "text/plain; charset=utf-8", **_REFUSALS.get(status, {})}
+        self._answer(status, f"{reason}\n".encode(), about)
 
     def _answer(self, status: HTTPStatus, body: bytes, about: dict[str, str]) -> None:
         self.send_response(status)

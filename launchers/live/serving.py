@@ -23,6 +23,7 @@ from suite.base.errors import SpecError, SuiteError
 from suite.base.exit_codes import Exit
 
 _LAST_S = 20.0  # in which browsers that look see the end
+_LOOK_S = 5.0  # in which a page asks again that follows a grid
 _POLL_S = 0.2
 
 
@@ -91,10 +92,10 @@ def serve() -> int:
         if not grid.options.status:
             state.end(json.loads(how) if how else KILLED)
             for path in (STATE, ""):
-                site.pages[path].expire()
+                site.pages[path].due = 0.0
             sys.stdin.read()
             until = time.monotonic() + _LAST_S
-            while server.is_looked_at and time.monotonic() < until:
+            while time.monotonic() < min(until, server.looked_at + _LOOK_S):
                 time.sleep(_POLL_S)
         os._exit(0)
 

@@ -128,9 +128,9 @@ def _view(status: JobStatus, name: str) -> dict[str, Any]:
         (str(status.num_requeues or ""), status.num_requeues),
         (status.words, None),
     ]
-    view = {"id": status.job.experiment.id, "state": status.state, "share": share, "cells": cells}
     curves = _draw_curves(run.path, mark_of(run.metrics_path)) if metrics else ()
-    return view | {"is_silent": bool(status.stall), "curves": curves}
+    view = {"id": status.job.experiment.id, "state": status.state, "is_silent": bool(status.stall)}
+    return view | {"share": share, "cells": cells, "curves": curves}
 
 
 @functools.lru_cache(4096)
