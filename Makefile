@@ -22,7 +22,7 @@ FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
-	$(BIN)/python launchers/grid.py --suite sample_efficiency --only train_fraction=0.01 --seeds 3
+	@$(BIN)/python launchers/grid.py --suite sample_efficiency --only train_fraction=0.01 --seeds 3
 
 # Everything that must pass: style, types, import rules, workflows, tests, at once: types take one core.
 test: .venv/installed
@@ -57,11 +57,12 @@ lock: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt $(if $(ANEW),FORCE)
 	$(if $(filter fit,$(FITNESS)),,$(error $(PYTHON): $(FITNESS). Expected Python 3.11 or newer with venv; name it: make $(MAKECMDGOALS) PYTHON=python3.11))
-	$(PYTHON) -m venv $(ANEW) .venv
+	@$(PYTHON) -m venv $(ANEW) .venv
 	@test -e $@ || touch .venv/unfinished
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	@echo "Installing into .venv, which takes some minutes the first time."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	@rm -f .venv/unfinished
-	touch $@
+	@touch $@
 
 # The manual with all published boards as a site that needs no network, in build/site. Strict: a broken link or an unknown name
 # ends it. The boards' own pages are kept in build/boards.

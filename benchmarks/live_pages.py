@@ -22,7 +22,7 @@ from timing import time_in_turn
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest
 from launchers.live.board import ServedBoard
-from launchers.live.site import Overview, write_index
+from launchers.live.site import make_site
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.report.suite_page import LiveTable
 from suite.spec.experiment import Experiment
@@ -70,14 +70,16 @@ def main() -> None:
         words = ["--suite", "sample_efficiency", "--profile", "laptop", "--seeds", str(args.seeds), "--runs", folder]
         grid = GridRequest.of(parse_options(words))
         runs = [leave_run(store, e, e.seed < args.share_done * args.seeds) for e in grid.experiments]
-        reader, overview = StateReader(grid), Overview(store, ("sample_efficiency", "laptop"))
-        board = ServedBoard(grid.suite, "laptop", store, args.seeds, LiveTable(COLUMNS, TEXTS, "state.json"))
+        reader = StateReader(grid)
+        index = make_site(grid, reader).pages["index.html"]
+        board = ServedBoard(grid.suite, "laptop", store, range(args.seeds), LiveTable(COLUMNS, TEXTS, "state.json"))
 
         def kill_anew() -> None:
             runs[-1].write_failure(Failure(kind="killed", reason="killed", log_path=""))
+            index.due = 0.0
             load_plainly(store)
 
-        makers = {"state": reader.read, "board": board.make, "index": lambda: write_index(overview.read())}
+        makers = {"state": reader.read, "board": board.make, "index": index.find}
         seconds = time_in_turn({"json.loads": kill_anew, **makers}, args.rounds, warmup=1, clock=time.process_time)
     plain = seconds.pop("json.loads")
     print(f"{len(runs):,} runs; json.loads of their files: {median(plain):.2f} s of a core")

@@ -53,12 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
         options = parse_options(arguments)
-        with serving(options.serve, sys.argv[1:] if arguments is None else arguments, console) as server:
-            status = _answer(options, errors) if options.json else _run(options, console).status
-            if server is not None and options.status and not options.watch:
-                with contextlib.suppress(KeyboardInterrupt):
-                    server.process.wait()
-            return status
+        with serving(options, sys.argv[1:] if arguments is None else arguments, console):
+            return _answer(options, errors) if options.json else _run(options, console).status
     except KeyboardInterrupt:
         errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")
         return Exit.INTERRUPTED

@@ -71,9 +71,9 @@ def build(
         *summarize_comparisons(leaderboard),
         *summarize_claims(claims),
     ]
-    print_summary(leaderboard, messages, markdown)
     if records:
         print(records)
+    print_summary(leaderboard, messages, markdown.with_suffix(".html"))
     return out
 
 

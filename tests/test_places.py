@@ -194,7 +194,7 @@ def test_a_storage_format_is_a_module_and_its_name(checkout):
     formats = checkout / "datasets/imagesets/formats"
     shutil.copy(formats / "memory.py", formats / "another.py")
     edit(checkout / "suite/spec/resources.py", '"in_place"]', '"in_place", "another"]')
-    assert "another" in run(checkout, "-m", "launchers.grid", "--help")
+    assert "another" in run(checkout, "-m", "launchers.grid", "--help-all")
     assert "another" in run(checkout, "-m", "imagesets.prepare", "--help")
     assert "imagesets.formats.another" in run(checkout, "-c", USES_FORMAT)
     before = (ROOT / "leaderboards/schemas/result.schema.json").read_text(encoding="utf-8")

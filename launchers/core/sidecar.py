@@ -46,6 +46,11 @@ class Sidecar:
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
 
+    def tell(self, line: str) -> None:
+        """Give it another line, after its request."""
+        self._sender.join(_READ_TIMEOUT_S)
+        self._send(line)
+
     def stderr_tail(self) -> str:
         """Read the last line that it wrote to its standard error."""
         self._stderr.seek(0)

@@ -1,10 +1,7 @@
 """A run store -> a suite's board as a served page, made anew once a run of it has begun, ended or failed."""
 
-import contextlib
 import hashlib
-import os
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +20,7 @@ _DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own
 
 
 class ServedBoard:
-    """The page of one suite at one scale. ``mark`` is that of the page that was made last.
+    """The page of one suite at one scale.
 
     Args:
         suite: suite as it is published, without custom models.
@@ -36,14 +33,19 @@ class ServedBoard:
     ) -> None:
         self._suite, self._profile, self._store = suite, profile, store
         self._seeds, self._live = seeds, live
-        self.mark = ""
+        self._folder, self._made = experiments_folder(store), ""
+
+    def mark(self) -> str:
+        """A mark that changes when a run of the board begins, ends or fails."""
+        profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
+        names = sorted({experiment.configuration for experiment in profile.experiments()})
+        runs = [RunDirectory(path) for name in names for path in sorted((self._folder / name).glob("*"))]
+        files = [(run.id, mark_of(run.result_path), mark_of(run.failure_path)) for run in runs]
+        return hashlib.sha256(repr(files).encode()).hexdigest()
 
     def make(self) -> ServedPage | None:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
-        profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
-        configurations = {experiment.configuration for experiment in profile.experiments()}
-        mark = digest_of(experiments_folder(self._store) / configuration for configuration in sorted(configurations))
-        if mark == self.mark:
+        if (mark := self.mark()) == self._made:
             return None
         leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._seeds)
         claims = find_claims(leaderboard, self._store)
@@ -52,25 +54,7 @@ class ServedBoard:
         with _DRAWING:
             pictures = {figure.name: draw(figure, leaderboard, _FORMATS) for figure in leaderboard.suite.figures}
             text = render_suite_page(leaderboard, pictures, claims, above=above, live=live, grid=grid)
-        self.mark = mark
+        self._made = mark
         svgs = {name: files["svg"].decode() for name, files in pictures.items() if "svg" in files}
         sidecars = {f"{self._profile}.{name}.svg": ServedPage.of(svg, "image/svg+xml") for name, svg in svgs.items()}
         return ServedPage.of(text, "text/html", sidecars)
-
-
-def digest_of(folders: Iterator[Path]) -> str:
-    """A digest of configurations' folders that changes when a run in one of them begins, ends or fails."""
-    found = hashlib.sha256()
-    for folder in folders:
-        found.update(repr([folder.name, *_look_at(folder)]).encode())
-    return found.hexdigest()
-
-
-def _look_at(folder: Path) -> Iterator[tuple[str | int, ...]]:
-    """Each seed in a configuration's folder, with the date and size of its result or failure."""
-    with contextlib.suppress(OSError):  # none was begun
-        for seed in sorted(os.listdir(folder)):
-            yield (seed,)
-            run = RunDirectory(folder / seed)
-            for path in (run.result_path, run.failure_path):
-                yield path.name, *(mark_of(path) or ())

@@ -1,4 +1,4 @@
-"""A page of the live server: made anew by a thread of its own while somebody looks, and by none while nobody does."""
+"""A page of the live server: made anew by who asks for it, and by nobody while nobody looks."""
 
 from __future__ import annotations
 
@@ -33,54 +33,37 @@ class ServedPage:
 
 
 class CachedPage:
-    """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so.
+    """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so;
+    ``due`` is when it is made anew for who asks.
 
     Args:
         make: function that makes the page anew; None leaves it as it is.
         every_s: seconds between two makings, at least.
-        timeout_s: seconds that the first request waits for the page.
         share: share of a core that it may take.
-        also: another page that is wanted by who wants this.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], ServedPage | None],
-        every_s: float,
-        timeout_s: float = 5.0,
-        share: float = _SHARE,
-        also: CachedPage | None = None,
-    ) -> None:
-        self._make, self._every_s, self._timeout_s, self._share, self._also = make, every_s, timeout_s, share, also
+    def __init__(self, make: Callable[[], ServedPage | None], every_s: float, share: float = _SHARE) -> None:
+        self._make, self._every_s, self._share = make, every_s, share
+        self._lock = threading.Lock()
         self._latest: ServedPage | None = None
+        self.due = 0.0
         self.trouble = ""
-        self._wanted = threading.Event()
-        self._changed = threading.Condition()
-        threading.Thread(target=self._work, daemon=True).start()
 
     def find(self) -> ServedPage | None:
-        """Say that somebody looks, and give the latest page; None where none could be made so soon."""
-        self._want()
-        with self._changed:
-            self._changed.wait_for(lambda: self._latest is not None or self.trouble, self._timeout_s)
-            return self._latest
-
-    def _want(self) -> None:
-        self._wanted.set()
-        if self._also is not None:
-            self._also._want()
-
-    def _work(self) -> None:
-        while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            began = time.monotonic()
-            page, trouble = None, ""
+        """The page, made anew where that is due; while another makes it, that of before. None: it cannot be made."""
+        if self._lock.acquire(blocking=self._latest is None):
             try:
-                page = self._make()
-            except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
-                trouble = f"it cannot be made: {error}"
-            with self._changed:
-                self._latest, self.trouble = page or self._latest, trouble
-                self._changed.notify_all()
-            time.sleep(max(self._every_s, (time.monotonic() - began) / self._share))
+                if time.monotonic() >= self.due:
+                    self._renew()
+            finally:
+                self._lock.release()
+        return self._latest
+
+    def _renew(self) -> None:
+        began = time.monotonic()
+        try:
+            self._latest, self.trouble = self._make() or self._latest, ""
+        except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
+            self.trouble = f"it cannot be made: {error}"
+        now = time.monotonic()
+        self.due = now + max(self._every_s, (now - began) / self._share)

@@ -2,6 +2,7 @@
 
 import contextlib
 import hmac
+import math
 import socket
 import threading
 import time
@@ -12,9 +13,7 @@ from urllib.parse import urlsplit
 
 from launchers.command.address import Address, is_loopback
 from launchers.live.site import ServedSite
-from leaderboards.report.rendering import render_waiting
 
-_RETRY_S = 2  # after which a browser asks again, without a script, for what is not made yet
 _MAX_CONNECTIONS = 64  # at once, each with a thread
 _REQUEST_S = 10.0  # in which a whole request has come, however slowly
 _ANSWER_S = 30.0  # in which a browser has taken what it is sent
@@ -26,6 +25,10 @@ _SAFETY = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",  # the token is in the address
     "X-Content-Type-Options": "nosniff",
+}
+_REFUSALS = {
+    HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": "GET, HEAD"},
+    HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "2", "Refresh": "2"},  # a browser asks again without a script
 }
 
 
@@ -42,6 +45,7 @@ class Server(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.listens_at, self.site = address, site
+        self.looked_at = -math.inf  # inf: somebody waits for an answer
         self._places = threading.Semaphore(_MAX_CONNECTIONS)
         self._awaited: dict[socket.socket, float] = {}  # requests to come, and until when; the oldest first
 
@@ -101,15 +105,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if refusal := self._find_refusal():
-            return self._refuse(*refusal)
+            return self._refuse(HTTPStatus.FORBIDDEN, refusal)
+        self.server.looked_at = math.inf
         path = urlsplit(self.path).path.removeprefix(self._prefix)
         if (place := self.server.site.moved.get(path)) is not None:
             return self._answer(HTTPStatus.FOUND, b"", {"Location": f"{self._prefix}{place}"})
         cached, name = self.server.site.find(path) or (None, "")
         page = cached.find() if cached else None
         if cached and page is None:
-            about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
-            return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(cached.trouble).encode(), about)
+            return self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{cached.trouble}. This page comes by itself once it can"
+            )
         page = page.linked.get(name) if page and name else page
         if page is None:
             return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
@@ -128,28 +134,26 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.server.listens_at.token
         return f"/{token}/" if token else "/"
 
-    def _find_refusal(self) -> tuple[HTTPStatus, str] | None:
+    def _find_refusal(self) -> str:
         """Check that the browser was sent here by who started the grid, not by another page that it shows."""
         if token := self.server.listens_at.token:
-            given = urlsplit(self.path).path.split("/")[1:2]
-            if not hmac.compare_digest(*(text.encode() for text in ("".join(given), token))):
-                reason = "the token is missing or wrong: open the whole address that grid.py printed"
-                return HTTPStatus.FORBIDDEN, reason
-            return None
+            given = "".join(urlsplit(self.path).path.split("/")[1:2])
+            wrong = not hmac.compare_digest(given.encode(), token.encode())
+            return "the token is missing or wrong: open the whole address that grid.py printed" * wrong
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
-        if not is_loopback(host):  # a name that somebody else has pointed to this machine
-            return HTTPStatus.FORBIDDEN, "this server answers to localhost alone: open the address that grid.py printed"
-        return None
+        wrong = not is_loopback(host)  # a name that somebody else has pointed to this machine
+        return "this server answers to localhost alone: open the address that grid.py printed" * wrong
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
-        allowed = {"Allow": "GET, HEAD"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
-        self._answer(status, f"{reason}\n".encode(), {"Content-Type": "text/plain; charset=utf-8", **allowed})
+        about = {"Content-Type": "text/plain; charset=utf-8", **_REFUSALS.get(status, {})}
+        self._answer(status, f"{reason}\n".encode(), about)
 
     def _answer(self, status: HTTPStatus, body: bytes, about: dict[str, str]) -> None:
         self.send_response(status)
         for name, value in {**_SAFETY, **about, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
+        self.server.looked_at = time.monotonic()
         if self.command != "HEAD":
             self.wfile.write(body)
 

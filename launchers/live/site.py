@@ -7,89 +7,30 @@ import contextlib
 import functools
 import json
 import re
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from launchers.command.grid_request import GridRequest
-from launchers.live.board import ServedBoard, digest_of
+from launchers.live.board import ServedBoard
 from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.boards.board import check_store
-from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.compressed import without_controls
 from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import IndexLine, has_runs, judge_all, survey
-from suite.base.errors import SpecError
+from suite.base.errors import SpecError, SuiteError
 from suite.papers import get_suite, list_claims, list_suites
 from suite.spec.claims import PaperClaims
-from suite.store.run_store import experiments_folder
 
 STATE = "state.json"
 _EVERY_S = 2.0  # between two looks at the runs
 _EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
-_STATE_S = 60.0  # for which a page of runs waits for their state
 _BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
 _cache_other = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
-
-
-@dataclass(frozen=True)
-class Found:
-    """Everything that was read: a line for each suite at each scale that has runs, and all claims at these scales."""
-
-    lines: Sequence[IndexLine]
-    claims: Sequence[JudgedClaim]
-
-
-class Overview:
-    """The data of all these pages, read once for all of them and again once a run has begun, ended or failed.
-
-    ``grid`` is the suite and scale that is at work, which is listed also where it is none of ours.
-    """
-
-    def __init__(self, store: Path, grid: tuple[str, str]) -> None:
-        self._store, self._grid = store, grid
-        self._lock, self._mark, self._found = threading.Lock(), "", Found([], [])
-
-    def read(self) -> Found:
-        """The same object for as long as nothing has changed; a SpecError where the store is not there."""
-        with self._lock:
-            check_store(self._store)
-            mark = digest_of(iter(sorted(experiments_folder(self._store).glob("*"))))
-            if mark != self._mark:
-                lines = list(survey(self._store, also=self._grid))
-                self._mark, self._found = mark, Found(lines, judge_all(lines, self._store))
-            return self._found
-
-
-def write_index(found: Found) -> str:
-    """Write the page of all suites."""
-    return render_index_html(found.lines, found.claims, grid="./")
-
-
-def write_claims(found: Found, paper: PaperClaims) -> str:
-    """Write the page of one paper's claims."""
-    return render_claims_html(paper, [judged for judged in found.claims if judged.paper is paper], grid="../")
-
-
-class _OverviewPage:
-    """One of the pages, which ``render`` writes."""
-
-    def __init__(self, overview: Overview, render: Callable[[Found], str]) -> None:
-        self._overview, self._render = overview, render
-        self._shown: Found | None = None
-
-    def make(self) -> ServedPage | None:
-        """The page; None where it would be the same."""
-        found = self._overview.read()
-        if found is self._shown:
-            return None
-        self._shown = found
-        return ServedPage.of(self._render(found), "text/html")
 
 
 @dataclass
@@ -100,7 +41,6 @@ class ServedSite:
     pages: dict[str, CachedPage]
     find_more: Callable[[str], CachedPage | None] = lambda path: None
     moved: Mapping[str, str] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def find(self, path: str) -> tuple[CachedPage, str] | None:
         """A page, and the name of the file that is wanted of those it links to, "" for itself; None: there is none."""
@@ -114,44 +54,49 @@ class ServedSite:
         return None if page is None else (page, name)
 
     def _find_page(self, path: str) -> CachedPage | None:
-        with self._lock:
-            if path not in self.pages and (page := self.find_more(path)) is not None:
-                self.pages[path] = page
-            return self.pages.get(path)
+        page = self.pages.get(path) or self.find_more(path)
+        return page and self.pages.setdefault(path, page)
 
 
-def make_site(grid: GridRequest) -> ServedSite:
+def make_site(grid: GridRequest, state: StateReader) -> ServedSite:
     """The page of a grid, at "", the state that it asks for every few seconds, and the pages of its whole store."""
     options, name = grid.options, grid.options.suite or ""
     seeds = options.seeds if options.until is None else None
-    live = LiveTable(COLUMNS, TEXTS, STATE)
-    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, seeds, live)
+    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, seeds, LiveTable(COLUMNS, TEXTS, STATE))
     shown = CachedPage(board.make, _EVERY_S)
-    overview = Overview(options.runs, (name, grid.profile_name))
+
+    def make_state() -> ServedPage:
+        found = state.read()
+        found["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
+        with contextlib.suppress(SuiteError, OSError):
+            found["board"] = board.mark() + shown.trouble  # which is tried again as long as there is one
+        return ServedPage.of(json.dumps(without_controls(found), allow_nan=False), "application/json")
+
+    def make_index() -> ServedPage:
+        lines = read_lines(options.runs, (name, grid.profile_name))
+        return ServedPage.of(render_index_html(lines, judge_all(lines, options.runs), grid="./"), "text/html")
+
+    def make_claims(paper: PaperClaims) -> ServedPage:
+        claims = judge_all(read_lines(options.runs, (name, grid.profile_name)), options.runs)
+        own = [judged for judged in claims if judged.paper is paper]
+        return ServedPage.of(render_claims_html(paper, own, grid="../"), "text/html")
+
     pages = {
         "": shown,
-        STATE: _cache_state(grid, board, shown),
-        "index.html": _cache_other(_OverviewPage(overview, write_index).make),
+        STATE: CachedPage(make_state, _EVERY_S_OF_SLURM if options.cluster == "slurm" else _EVERY_S),
+        "index.html": _cache_other(make_index),
         "findings.html": _cache_other(lambda: ServedPage.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in list_claims():
-        render = functools.partial(write_claims, paper=paper)
-        pages[f"claims/{paper.name}.html"] = _cache_other(_OverviewPage(overview, render).make)
+        pages[f"claims/{paper.name}.html"] = _cache_other(functools.partial(make_claims, paper))
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
     return ServedSite(pages, functools.partial(_find_board, store=options.runs), own)
 
 
-def _cache_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
-    reader = StateReader(grid)
-
-    def make() -> ServedPage:
-        state = reader.read()
-        state["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
-        harmless = without_controls({**state, "board": board.mark})
-        return ServedPage.of(json.dumps(harmless, allow_nan=False), "application/json")
-
-    every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
-    return CachedPage(make, every_s, _STATE_S, also=shown)
+def read_lines(store: Path, grid: tuple[str, str]) -> list[IndexLine]:
+    """A line for each suite at each scale that has runs, and for the grid's, which may be none of ours."""
+    check_store(store)
+    return list(survey(store, also=grid))
 
 
 def _find_board(path: str, store: Path) -> CachedPage | None:

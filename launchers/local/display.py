@@ -9,10 +9,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
-from launchers.core.plan import LONGEST_S, read_progress
+from launchers.core.console import Excerpt
+from launchers.core.plan import read_progress
 from launchers.core.run_names import describe
+from launchers.core.time_left import clock, find_time_left, images_left
 from launchers.local.pool import LocalPool, LocalRun, PoolState
-from leaderboards.text.escaping import spell_controls
 from suite.store.heartbeat import find_stall
 
 _STYLES: dict[PoolState, str] = {
@@ -80,22 +81,21 @@ class Display:
     def _render(self) -> RenderableType:
         """The runs that matter most now, as many as the terminal has lines for, and the total."""
         order = sorted(range(len(self._pool.runs)), key=lambda i: _IMPORTANCE.index(self._pool.runs[i].state))
-        shown = set(order[: max(3, self._console.size.height - 7)])
+        shown = order[: max(3, self._console.size.height - 7)]
         names = (Column(title, no_wrap=True) for title in ("run", "state"))
         numbers = (Column(title, justify="right", no_wrap=True) for title in ("images/s", "ETA", "top-1 %"))
         columns = (*names, Column("progress", min_width=12), *numbers)
         table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-        for i, run in enumerate(self._pool.runs):
-            if i in shown:
-                table.add_row(*self._row(i, run))
+        for i in shown:
+            table.add_row(*self._row(i, self._pool.runs[i]))
         lines: list[RenderableType] = [table, self._total()]
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
         failed = [run for run in self._pool.runs if run.state == "failed"]
         reasons = [f"failed: {self._name(run)}: {run.problem}" for run in failed[:_MAX_REASONS]]
-        lines += [Text(spell_controls(reason), "red") for reason in reasons]
+        lines += [Excerpt(reason, "red") for reason in reasons]
         remarks = [f"{self._name(run)}: {run.remark}" for run in self._pool.runs if run.remark]
-        lines += [Text(spell_controls(remark), "yellow") for remark in remarks[:_MAX_REASONS]]
+        lines += [Excerpt(remark, "yellow") for remark in remarks[:_MAX_REASONS]]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
@@ -110,7 +110,7 @@ class Display:
             Text(stall, "yellow") if stall else Text(state, _STYLES[run.state]),
             ProgressBar(total=num_steps, completed=step, width=20),
             "" if rate is None else f"{rate:,.0f}",
-            "" if rate is None else _clock(_images_left(run, metrics) / max(rate, 1e-9)),
+            "" if rate is None else clock(images_left(run.job, metrics) / max(rate, 1e-9)),
             "" if accuracy is None else f"{accuracy:.2f}",
         ]
 
@@ -130,25 +130,6 @@ class Display:
         return line
 
     def _eta(self) -> str:
-        """Time to go: the images left, at the mean rate of the runs under way times their number."""
-        runs = [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs)]
-        started = [(run, metrics) for run, metrics in runs if "num_steps" in metrics]
-        moving = sum(run.state in _MOVING for run in self._pool.runs)
-        rates = [m["images_per_s"] for run, m in started if run.state in _MOVING and "images_per_s" in m]
-        if not rates:
-            return ""
-        left = sum(_images_left(run, m) for run, m in started if run.state in _MOVING)
-        sizes = [m["num_steps"] * run.job.experiment.recipe.batch_size for run, m in started]
-        fresh = sum(run.state in ("waiting", "running", "locked") for run in self._pool.runs) - len(rates)
-        left += fresh * sum(sizes) / len(sizes)
-        return f", about {_clock(left * len(rates) / sum(rates) / moving)} to go"
-
-
-def _images_left(run: LocalRun, metrics: dict[str, float]) -> float:
-    return float((metrics["num_steps"] - metrics["step"]) * run.job.experiment.recipe.batch_size)
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(min(seconds, LONGEST_S)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+        runs = [(run.job, self._metrics[i], run.state in _MOVING) for i, run in enumerate(self._pool.runs)]
+        left = find_time_left(runs, sum(run.state in ("waiting", *_MOVING) for run in self._pool.runs))
+        return "" if left is None else f", about {clock(left)} to go"

@@ -55,11 +55,6 @@ def render(
     )  # fmt: skip
 
 
-def render_waiting(trouble: str) -> str:
-    """Render the page that stands in for one that a server still makes; ``trouble`` is why it cannot, or ""."""
-    return render("waiting.html.j2", title="Being made", trouble=trouble, links=[])
-
-
 def render_picture(**shown: Any) -> str:
     return _environment().get_template("table.svg.j2").render(**shown)
 

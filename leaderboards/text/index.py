@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from leaderboards.boards.budget import Cost
 from leaderboards.survey import IndexLine
 from leaderboards.text import notation
+from leaderboards.text.escaping import escape_markdown
 from leaderboards.text.records import format_numbers, render_records
 from suite.cost.costs import write_hours
 
@@ -51,7 +52,8 @@ def render_index(lines: Sequence[IndexLine]) -> str:
         table = notation.pad(header, begun, right=[False] * 3 + [True, False] + [True] * 4)
     idle = notation.section("## No runs yet", (_plan(line) for line in lines if not line.cost and not line.error))
     errors = notation.section(
-        "## Not built", (f"{line.suite.name}, {line.profile_name}: {line.error}" for line in lines if line.error)
+        "## Not built",
+        (f"{line.suite.name}, {line.profile_name}: {escape_markdown(line.error)}" for line in lines if line.error),
     )
     return "\n\n".join(["# Leaderboards of all suites", table, LEGEND, *errors, *idle]) + "\n"
 

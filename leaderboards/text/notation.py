@@ -163,7 +163,9 @@ def paper_decimals(cell: Cell) -> int:
 
 def pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
     """A Markdown table whose columns also line up as plain text."""
-    cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in line] for line in [header, *lines]]
+    cells = [
+        [text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;") for text in line] for line in [header, *lines]
+    ]
     widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
     rule = ["-" * (w - 1) + ":" if r else "-" * w for w, r in zip(widths, right, strict=True)]
     rows = [

@@ -20,15 +20,15 @@ WIDEST_KEY = 20  # what is longer is folded
 GAP, EDGES = 2, 2  # characters between columns, and around the table
 
 
-def print_summary(leaderboard: Leaderboard, messages: Sequence[str], markdown: Path) -> None:
-    """Print the tables, their scale, the headline, and where the whole leaderboard lies.
+def print_summary(leaderboard: Leaderboard, messages: Sequence[str], page: Path) -> None:
+    """Print the tables and their scale; last the question with its answer, and where the page of it all lies.
 
     Rows without a run are counted below their table.
 
     Args:
         leaderboard: the leaderboard of one suite at one scale.
-        messages: lines below the headline: the published one, custom models, verdicts on claims.
-        markdown: the file of the whole leaderboard.
+        messages: lines above the answer: the published one, custom models, verdicts on claims.
+        page: the HTML file of the whole leaderboard.
     """
     from rich.console import Console
 
@@ -42,10 +42,10 @@ def print_summary(leaderboard: Leaderboard, messages: Sequence[str], markdown: P
             console.print(f"{untrained} more row{'s' * (untrained > 1)}, of which nothing is trained yet.")
     has_paper = any(board.has_paper for board in leaderboard.tables.values())
     console.print(("Ours / the paper's. " if has_paper else "") + notation.scale_title(leaderboard), soft_wrap=False)
-    lines = (f"{notation.make_headline(leaderboard).told}.", notation.format_power(leaderboard), *messages)
-    for line in filter(None, lines):
+    answer = (leaderboard.suite.question, f"{notation.make_headline(leaderboard).told}.")
+    for line in filter(None, (notation.format_power(leaderboard), *messages, *answer)):
         console.print(spell_controls(line), soft_wrap=False)
-    console.print(spell_controls(f"Leaderboard: {markdown}"))
+    console.print(spell_controls(f"Leaderboard: {page}"))
 
 
 def _split(board: Board, width: int) -> list[list[str]]:

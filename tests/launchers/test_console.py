@@ -20,7 +20,19 @@ def shown():
     return shown
 
 
-NASTY = ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x08\x08", "a\rb", "\x7f", "\u202e", "\x00"]
+NASTY = [
+    "\x1b[2J",
+    "\x1b]0;title\x07",
+    "\x9b31m",
+    "\x08\x08",
+    "a\rb",
+    "\x7f",
+    "\u202e",
+    "\x00",
+    "\u2028",
+    "\u200b",
+    "\U000e0041",
+]
 
 
 @pytest.mark.parametrize("nasty", NASTY)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import socketserver
 import subprocess
@@ -24,12 +25,13 @@ from rich.console import Console
 from launchers.command.address import Address, parse_address
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest
+from launchers.command.options import GridOptions
 from launchers.grid import main
 from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.server import Server
 from launchers.live.serving import serving
 from launchers.live.site import ServedSite, make_site
-from launchers.live.state import StateReader
+from launchers.live.state import KILLED, StateReader
 from launchers.slurm.grid_status import read_status
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
@@ -213,11 +215,25 @@ def test_what_does_no_work_is_not_served(capsys, option):
     assert "goes with training, or with --status" in capsys.readouterr().err
 
 
-def test_a_page_is_made_for_who_looks_and_for_nobody_else():
+def test_a_page_is_made_for_who_looks_and_for_nobody_else_and_not_again_before_its_time():
     made = []
-    kept = CachedPage(lambda: made.append(1) or ServedPage.of(str(len(made)), "text/plain"), 0.0, timeout_s=600)
+    kept = CachedPage(lambda: made.append(1) or ServedPage.of(str(len(made)), "text/plain"), 600.0)
     assert not made
-    assert kept.find().content == b"1"
+    assert [kept.find().content for _ in range(2)] == [b"1", b"1"]
+    kept.due = 0.0
+    assert kept.find().content == b"2"
+
+
+def test_who_comes_while_a_page_is_made_anew_sees_that_of_before():
+    made, seen = [], []
+
+    def make():
+        seen.extend(kept.find().content for _ in made)  # the second time
+        return made.append(1) or ServedPage.of(str(len(made)), "text/plain")
+
+    kept = CachedPage(make, 0.0, share=1e9)
+    assert [kept.find().content for _ in range(2)] == [b"1", b"2"]
+    assert seen == [b"1"]
 
 
 def outlive_the_pages(error=None):
@@ -225,7 +241,7 @@ def outlive_the_pages(error=None):
     console = Console(file=io.StringIO(), width=10_000)
     with (
         contextlib.suppress(SpecError),
-        serving(Address("127.0.0.1", 0), [*WORDS[:2], "--profile", "x"], console) as server,
+        serving(GridOptions(serve=Address("127.0.0.1", 0)), [*WORDS[:2], "--profile", "x"], console) as server,
     ):
         assert server.process.wait() == Exit.FAILED
         assert server._stderr.tell() == len(server.stderr_tail()) + 1  # no line but the last
@@ -247,6 +263,10 @@ def grid_of(store):
     return GridRequest.of(parse_options([*WORDS, "--runs", str(store)]))
 
 
+def site_of(grid):
+    return make_site(grid, StateReader(grid))
+
+
 def begin(store, experiment, **logged):
     """A run at work: its folder, an attempt and a line of metrics."""
     run = RunDirectory.of(store, experiment)
@@ -261,7 +281,8 @@ def test_the_state_is_that_of_status_with_loss_accuracy_rate_and_time_to_go(tmp_
     run = begin(tmp_path, grid.experiments[0], loss=2.25, top1_percent=31.5, images_per_s=64.0)
     with run.claim():
         state = StateReader(grid).read()
-    assert state["summary"] == "10 runs: 1 running, 9 new"
+    assert state["summary"] == "10 runs: 1 running, 9 new, about 4:52 to go"
+    assert state["share"] == 0.025
     first = state["runs"][0]
     assert (first["id"], first["state"], first["share"]) == (grid.experiments[0].id, "running", 0.25)
     left_s = 45 * grid.experiments[0].recipe.batch_size / 64
@@ -282,6 +303,42 @@ def test_a_finished_run_is_not_read_again_until_its_result_changes(tmp_path, fin
     assert read == [10, 9, 10]
     assert states == ["10 runs: 9 new, 1 done"] * 2
     assert again["runs"][-1]["cells"][8] == ("1", 1)
+
+
+def test_curves_grow_and_a_run_whose_metrics_cannot_be_read_has_none(tmp_path):
+    grid = grid_of(tmp_path)
+    run = begin(tmp_path, grid.experiments[0], loss=2.0)
+    assert StateReader(grid).read()["runs"][0]["curves"] == ["", ""]
+    run.append_metrics({"step": 30, "num_steps": 60, "loss": 1.0})
+    (curves,) = (one["curves"] for one in StateReader(grid).read()["runs"] if one["curves"])
+    assert curves == ["M25.0 1.0L50.0 13.0", ""]
+    run.metrics_path.write_text("no JSON\n" + run.metrics_path.read_text())
+    assert not any(one["curves"] for one in StateReader(grid).read()["runs"])
+
+
+@pytest.mark.parametrize(
+    ("how", "num_done", "failed", "expected"),
+    [
+        ("", 10, 0, r"10 of 10 done in 0:0\d"),
+        ("", 9, 1, r"9 of 10 done in 0:0\d, 1 failed\. To go on: grid --suite x --retry-failed"),
+        ("Interrupted", 2, 0, r"Interrupted: 2 of 10 done in 0:0\d\. To go on: grid --suite x"),
+        (KILLED, 0, 0, r"The grid was killed: 0 of 10 done in 0:0\d\. To go on: grid --suite x"),
+    ],
+)
+def test_the_end_is_told_with_what_is_done_and_the_command_that_goes_on(
+    tmp_path, finish, how, num_done, failed, expected
+):
+    grid = grid_of(tmp_path)
+    for experiment in grid.experiments[:num_done]:
+        finish(experiment)
+    for experiment in grid.experiments[num_done : num_done + failed]:
+        begin(tmp_path, experiment).write_failure(Failure(kind="error", reason="nan", log_path=""))
+    reader = StateReader(grid, "grid --suite x")
+    assert reader.read()["end"] == ""
+    reader.end(how)
+    state = reader.read()
+    assert re.fullmatch(expected, state["end"])
+    assert state["is_whole"] is (num_done == 10)
 
 
 def test_a_submission_that_cannot_be_read_is_told_on_the_page(tmp_path):
@@ -323,7 +380,7 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
     grid = grid_of(tmp_path)
     for experiment in [*grid.experiments, *get_suite("sample_efficiency").profile("laptop").experiments(range(5))]:
         finish(experiment)
-    with served(make_site(grid), "s3cret") as port:
+    with served(site_of(grid), "s3cret") as port:
         found, places = crawl(port, "/s3cret/")
         board = "/s3cret/sample_efficiency/"
         assert {
@@ -345,21 +402,11 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["experiments"]  # nothing was written
 
 
-def test_who_comes_before_the_first_page_is_made_is_told_to_come_again(tmp_path):
-    made = threading.Event()
-    kept = CachedPage(lambda: made.wait(600) and PAGE, 0.01, timeout_s=0.01)
-    with served(ServedSite({"": kept})) as port:
-        status, said, headers = ask(port)
-        assert (status, headers["Retry-After"], headers["Refresh"]) == (503, "2", "2")
-        assert "This page is being made" in said
-        made.set()
-        assert ask_till_made(port, "/")[:2] == (200, "<p>the board</p>")
-
-
 def test_why_a_page_cannot_be_made_is_told(tmp_path):
-    with served(make_site(grid_of(tmp_path / "none"))) as port:
-        status, said, _ = ask(port, "/index.html")
-    assert (status, "there is no run store" in said) == (503, True)
+    with served(site_of(grid_of(tmp_path / "none"))) as port:
+        status, said, headers = ask(port, "/index.html")
+    assert (status, headers["Retry-After"], headers["Refresh"]) == (503, "2", "2")
+    assert "there is no run store" in said
 
 
 # -- in a browser
@@ -402,7 +449,8 @@ def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_e
     run = begin(tmp_path, first, loss=2.25, images_per_s=64.0)
     failed = begin(tmp_path, second)
     failed.write_failure(Failure(kind="error", reason=HOSTILE, log_path=""))
-    with served(make_site(grid)) as port:
+    begin(tmp_path, grid.experiments[2]).write_failure(Failure(kind="error", reason="a long reason " * 50, log_path=""))
+    with served(site_of(grid)) as port:
         page.goto(f"http://127.0.0.1:{port}/")
         row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")
         expect(row).to_contain_text("15 of 60")
@@ -419,8 +467,39 @@ def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_e
         assert page.locator("#t-convit_table2 tbody tr:visible").count() == 0
         assert page.evaluate("window.sinceTheStart") is True
         assert {url.partition(f":{port}/")[0] for url in page.asked} == {"http://127.0.0.1"}
-    expect(page.locator("[data-live-part=lost]")).to_contain_text("the grid has ended, or was stopped")
+        expect(row.locator("svg path").first).to_have_attribute("d", re.compile("^M25.0 .*L50.0 "))
+        expect(page.locator("[data-live-part=share]")).to_have_attribute("value", re.compile("^0.3"))
+        expect(page.locator("#t-live th", has_text="Node")).to_be_hidden()  # as no run fills it
+        long = page.locator("#t-live details", has_text="a long reason")
+        expect(long.locator("summary")).to_contain_text("a long reason")
+        expect(long).not_to_have_attribute("open", "")
+    expect(page.locator("[data-live-part=lost]")).to_contain_text("No answer since")
+    expect(page.locator("[data-live]")).to_have_class("gone")
     assert page.title().startswith("sample_efficiency")
+    assert page.errors == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("how", ["", KILLED])
+def test_the_page_tells_how_the_grid_ended_and_greys_nothing_of_a_grid_that_told_it(tmp_path, finish, page, how):
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import expect
+
+    grid = grid_of(tmp_path)
+    for experiment in grid.experiments[: None if how == "" else 3]:
+        finish(experiment)
+    state = StateReader(grid, "python launchers/grid.py --suite sample_efficiency")
+    with served(make_site(grid, state)) as port:
+        page.goto(f"http://127.0.0.1:{port}/")
+        expect(page.locator("#t-live tbody tr")).to_have_count(10)
+        expect(page.locator("[data-live-part=end]")).to_be_hidden()
+        state.end(how)
+        told = "The grid was killed: 3 of 10 done" if how else "10 of 10 done in "
+        expect(page.locator("[data-live-part=end]")).to_contain_text(told)
+        assert not Axe().run(page).response["violations"]
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_timeout(200)
+    expect(page.locator("[data-live-part=lost]")).to_be_hidden()
     assert page.errors == []
 
 
@@ -433,14 +512,14 @@ def test_the_index_shows_itself_once_it_is_made_and_is_kept_up_to_date(tmp_path,
     experiments = suite.profile("smoke").experiments()
 
     def make():
-        made.wait(600)
+        if not made.is_set():
+            raise SpecError("there is no run store")
         return ServedPage.of(render_index_html([read_line(suite, "smoke", tmp_path)], [], grid="./"), "text/html")
 
     finish(experiments[0])
-    with served(ServedSite({"index.html": CachedPage(make, 0.01, timeout_s=0.01, share=1.0)})) as port:
+    with served(ServedSite({"index.html": CachedPage(make, 0.01, share=1.0)})) as port:
         page.goto(f"http://127.0.0.1:{port}/index.html")
-        expect(page.locator("h1")).to_have_text("This page is being made")
-        assert not Axe().run(page).response["violations"]
+        expect(page.locator("body")).to_contain_text("there is no run store. This page comes by itself")
         made.set()
         row = page.locator("#t-boards tbody tr")
         expect(row).to_contain_text("3/45")
@@ -476,3 +555,50 @@ def test_a_server_beside_a_grid_shows_its_store_and_ends_with_it_however_that_en
     grid.wait()
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         ask_on(port)
+
+
+def ask_state(url):
+    """The state as a page asks for it; the first takes a minute on a machine that is busy with other things."""
+    port = int(url.rpartition(":")[2].strip("/"))
+    return json.loads(next(said for status, said, _ in iter(lambda: ask(port, "/state.json"), None) if status == 200))
+
+
+def test_a_grid_that_is_killed_is_told_to_who_looked(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    words = [*WORDS, "--runs", str(tmp_path), "--serve", "127.0.0.1:0"]
+    code = f"""
+import time
+from launchers.command.command_line import parse_options
+from launchers.core.console import SafeConsole
+from launchers.live.serving import serving
+with serving(parse_options({words}), {words}, SafeConsole()):
+    time.sleep(600)
+"""
+    grid = subprocess.Popen([sys.executable, "-uc", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    url = grid.stdout.readline().split()[-1]
+    assert ask_state(url)["end"] == ""
+    grid.kill()
+    grid.wait()
+    while not (end := ask_state(url)["end"]):
+        pass
+    assert end.startswith("The grid was killed: 0 of 10 done in ")
+    assert end.endswith(f"To go on: python launchers/grid.py {' '.join(words)}")
+
+
+def test_in_a_terminal_the_pages_stay_after_the_end_until_ctrl_c(tmp_path, finish):
+    for experiment in grid_of(tmp_path).experiments:
+        finish(experiment)
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), *WORDS, "--runs", str(tmp_path), "--serve", ":0"]
+    ours, theirs = os.openpty()
+    grid = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT)
+    os.close(theirs)
+    with os.fdopen(ours, encoding="utf-8") as terminal:
+        said = iter(terminal.readline, "")
+        url = next(line for line in said if "live pages: " in line).split()[-1]
+        next(line for line in said if "stays until Ctrl-C" in line)
+        state = ask_state(url)
+        while not state["end"]:
+            state = ask_state(url)
+        assert state["end"].startswith("10 of 10 done in ")
+        grid.send_signal(signal.SIGINT)
+        assert grid.wait() == Exit.DONE

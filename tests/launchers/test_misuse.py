@@ -151,3 +151,19 @@ def test_a_run_in_a_store_that_only_reads_is_said_in_one_line(tmp_path, capsys, 
     monkeypatch.setattr("filelock.FileLock.acquire", refuse)
     assert execute.run(run.path, Resources()) == Exit.FAILED
     assert re.fullmatch(r"error: cannot write .*claim.lock: .*Read-only.*\n", capsys.readouterr().err)
+
+
+def test_help_explains_eight_options_and_names_all_others_which_help_all_explains(capsys):
+    told = []
+    for option in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as ended:
+            main([option])
+        assert ended.value.code == Exit.DONE
+        told.append(capsys.readouterr().out)
+    short, whole = told
+    options = r"^  (?:-\w, )?(--[\w-]+)"
+    explained = set(re.findall(options, whole, re.MULTILINE))
+    assert set(re.findall(r"--[\w-]+", short)) >= explained
+    common = re.findall(options, short.partition("which runs:")[0], re.MULTILINE)
+    assert len(set(common) - {"--help", "--help-all", "--version"}) == 8
+    assert len(short) < len(whole) / 2

@@ -55,14 +55,14 @@ def test_a_figure_without_data_leaves_no_file_behind(known, fill, tmp_path, monk
     assert not list(build("table2", "laptop", tmp_path).glob("*.figure2a.*"))
 
 
-def test_the_command_prints_the_table_and_the_markdowns_path(known, fill, tmp_path, capsys):
+def test_the_command_prints_the_table_and_last_the_answer_and_the_pages_path(known, fill, tmp_path, capsys):
     fill(1)
     assert main(["--suite", "table2", "--runs", str(tmp_path), "--seeds", "2"]) == 0
     out = capsys.readouterr().out
     assert "40.0/34.8" in out
     assert "partial" in out
     assert "ConViT over DeiT on 5 %: +10.0 points, partial 1/2 (paper: +13.0)." in out
-    assert out.rstrip().endswith(str(tmp_path / "leaderboards" / "table2" / "laptop.md"))
+    assert out.rstrip().endswith(str(tmp_path / "leaderboards" / "table2" / "laptop.html"))
 
 
 def test_rows_that_nobody_has_begun_are_counted_not_shown(known, finish, tmp_path, capsys):

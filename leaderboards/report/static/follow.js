@@ -1,30 +1,21 @@
 // A page that is served asks for itself again while it is looked at, and shows what has become of it.
 "use strict";
 (() => {
-  const EVERY_MS = 10000, PATIENCE_MS = 90000;
+  const EVERY_MS = 10000;
   const lost = document.createElement("p");
   Object.assign(lost, { className: "lost", hidden: true });
   lost.setAttribute("role", "alert");
   document.querySelector("main").prepend(lost);
   let shown = null, answeredAt = new Date(), timer = 0, looking = false;
 
-  async function ask() {
-    const patience = new AbortController(); // a dead tunnel answers nothing at all
-    const alarm = setTimeout(() => patience.abort(), PATIENCE_MS);
-    const place = location.href.split("#")[0];
-    const answer = await fetch(place, { cache: "no-cache", signal: patience.signal }).finally(() => clearTimeout(alarm));
-    if (!answer.ok) throw new Error(answer.statusText);
-    answeredAt = new Date();
-    const mark = answer.headers.get("ETag");
-    if (mark !== shown && renew(new DOMParser().parseFromString(await answer.text(), "text/html"))) shown = mark;
-  }
-
   async function look() {
     if (looking || document.hidden) return;
     looking = true;
     clearTimeout(timer);
     try {
-      await ask();
+      const answer = await ask(location.href.split("#")[0]), mark = answer.headers.get("ETag");
+      answeredAt = new Date();
+      if (mark !== shown && renew(new DOMParser().parseFromString(await answer.text(), "text/html"))) shown = mark;
       lost.hidden = true;
     } catch (error) {
       lost.textContent = `No answer since ${answeredAt.toLocaleTimeString()}: the grid has ended, or was stopped. What stands here is from then.`;

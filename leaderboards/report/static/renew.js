@@ -77,3 +77,12 @@ window.renew = (() => {
     return true;
   };
 })();
+
+// Ask the server for a page or file; an Error where it has no answer.
+window.ask = async (place) => {
+  const patience = new AbortController(); // a dead tunnel answers nothing at all
+  const alarm = setTimeout(() => patience.abort(), 90000); // a first board may take a minute
+  const answer = await fetch(place, { cache: "no-cache", signal: patience.signal }).finally(() => clearTimeout(alarm));
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer;
+};

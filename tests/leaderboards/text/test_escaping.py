@@ -7,7 +7,7 @@ import pytest
 
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_accounting, render_long_csv
-from leaderboards.text.escaping import escape_cell, escape_code, escape_markdown
+from leaderboards.text.escaping import escape_cell, escape_code, escape_markdown, spell_controls
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import pad
 from leaderboards.text.terminal import print_summary
@@ -23,6 +23,22 @@ def test_a_formula_is_text_in_a_csv_cell(text):
 @pytest.mark.parametrize("value", ["-0.3", "+1.5", "-1e-05", "12", "-", "convit_micro", "", -3.5, None, True, "5 %"])
 def test_numbers_and_names_stay_as_they_are(value):
     assert escape_cell(value) == value
+
+
+HIDDEN = ["\u061c", "\u200b", "\u2028", "\u2029", "\ufeff", "\U000e0000", "\U000e0041", "\U000e007f"]
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_what_no_eye_sees_is_spelt_out(text):
+    for escape in (spell_controls, escape_markdown, escape_code):
+        assert escape(f"a{text}b") == f"a{text.encode('unicode_escape').decode()}b"
+
+
+@pytest.mark.parametrize("text", ["# a title", "a\n\n# b", "*a*", "**a**\n* b", "a\n---", "a\n1. b"])
+def test_markdown_shows_no_heading_emphasis_or_new_line(text):
+    shown = escape_markdown(text)
+    assert "\n" not in shown + escape_code(text) + pad([text], [], [False]).splitlines()[0]
+    assert all(before == "\\" for before, found in zip(" " + shown, shown, strict=False) if found in "#*")
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "![x](http://a/b)", "`rm`", "\x1b[2J", "&lt;b>"])
