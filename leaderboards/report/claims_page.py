@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.compressed import compress_within
+from leaderboards.report.compressed import as_source
 from leaderboards.report.downloads import size_of
 from leaderboards.report.pictures.plots import plot_effect
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
-from leaderboards.report.suite_page import MOST_BYTES
 from leaderboards.report.tables import anchor
 from leaderboards.text.claims import LEGEND, format_claim
 from leaderboards.text.notation import NOTHING
@@ -28,18 +27,16 @@ def render_claims_html(
     Args:
         paper, claims: the paper, and its judged claims.
         grid: the address of the page of the grid at work; "": a file.
-        pictures: ``effects.<scale>.svg``, the effects of all papers' claims, by this name.
+        pictures: the SVG of the claims' effects by scale.
     """
     scales: dict[str, list[JudgedClaim]] = {}
     for judged in claims:
         scales.setdefault(judged.scale, []).append(judged)
-    shown = {name: pictures[name] for scale in scales if (name := f"effects.{scale}.svg") in pictures}
     return render(
         "claims.html.j2",
-        ("embedded", "tables", *(FOLLOWED if grid else ())),
+        ("tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
-        embedded=compress_within(MOST_BYTES, shown),
-        sizes={name: size_of(svg) for name, svg in shown.items()},
+        pictures={scale: (as_source(svg), *size_of(svg)) for scale, svg in pictures.items()},
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
         scales=[
