@@ -116,7 +116,7 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: 
         scales: dict[str, list[JudgedClaim]] = {}
         for judged in claims:
             scales.setdefault(judged.scale, []).extend([judged] * (judged.paper is paper))
-        pictures = {scale: drawn["svg"] for scale, of in scales.items() if (drawn := figures.draw_claims(of, ["svg"]))}
+        pictures = {scale: drawn for scale, of in scales.items() if (drawn := figures.draw_claims(of))}
         page = render_claims_html(paper, list(chain.from_iterable(scales.values())), pictures=pictures)
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
     write_atomically(out / "findings.html", render_findings_html().encode())

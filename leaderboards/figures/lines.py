@@ -47,8 +47,8 @@ def draw_lines(figure: LineFigure, leaderboard: Leaderboard) -> Canvas | None:
     canvas = style.new_canvas(leaderboard, figure, 7.2, 6.0 if gain else 4.4)
     has_paper = any(cell.paper is not None for line in series for cell in line.cells)
     apart = has_paper and not board.is_at_papers_scale
-    shape = {"nrows": 2, "height_ratios": (3, 2)} if gain else {}
-    panels = canvas.subplots(ncols=1 + apart, sharex=True, squeeze=False, **shape).T  # by whose numbers
+    heights = (3, 2)[: 1 + len(gain)]
+    panels = canvas.subplots(len(heights), 1 + apart, sharex=True, squeeze=False, height_ratios=heights).T  # by whose
     for panel in panels.ravel():
         style.tidy(panel)
     for column, title in zip(panels, ("ours", "the paper's, at its scale") if apart else ("",), strict=True):

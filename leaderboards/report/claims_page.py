@@ -20,14 +20,14 @@ def render_claims_html(
     paper: PaperClaims,
     claims: Sequence[JudgedClaim],
     grid: str = "",
-    pictures: Mapping[str, bytes] = MappingProxyType({}),
+    pictures: Mapping[str, Mapping[str, bytes]] = MappingProxyType({}),
 ) -> str:
     """Render the page of one paper's claims, at every scale that they were judged at.
 
     Args:
         paper, claims: the paper, and its judged claims.
         grid: the address of the page of the grid at work; "": a file.
-        pictures: the SVG of the claims' effects by scale.
+        pictures: the claims' effects, drawn as ``svg`` and ``png``, by scale.
     """
     scales: dict[str, list[JudgedClaim]] = {}
     for judged in claims:
@@ -36,7 +36,7 @@ def render_claims_html(
         "claims.html.j2",
         ("tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
-        pictures={scale: (as_source(svg), *size_of(svg)) for scale, svg in pictures.items()},
+        pictures={scale: (as_source(**files), *size_of(files["svg"])) for scale, files in pictures.items()},
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
         scales=[
@@ -47,6 +47,11 @@ def render_claims_html(
         legend=LEGEND.replace("**", "").replace("*", "").split("\n\n"),
         links=find_links("..", grid),
     )
+
+
+def address_of(judged: JudgedClaim) -> str:
+    """The address of a claim within the folder of the claims' pages."""
+    return f"{judged.paper.name}.html#{judged.scale}-{judged.claim.name}"
 
 
 def count_verdicts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
@@ -68,7 +73,7 @@ def _view(judged: JudgedClaim) -> dict[str, object]:
             "n": judged.shown.num_seeds,
             "seeds": judged.seeds_needed,
         },
-        "plot": plot_effect(estimate.mean, estimate.interval, judged.shown.paper),
+        "plot": plot_effect(estimate.mean, estimate.interval, judged.shown.paper if judged.scale == "paper" else None),
         "cells": _links(judged),
     }
 

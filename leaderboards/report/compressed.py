@@ -13,7 +13,7 @@ from markupsafe import Markup
 from leaderboards.text.escaping import spell_controls
 
 SVG = "data:image/svg+xml,"
-_LARGE, _COLORS = 100_000, 64  # characters of an SVG, from which on it is a PNG; of how many colours
+_LARGE, _COLORS = 64_000, 64  # characters of an SVG, from which on it is a PNG; of how many colours
 _ELEMENT = 80  # bytes of the HTML element around a content
 _SHORTER = (  # what Matplotlib's SVG says at more length than a screen or a printer needs
     (r"<metadata>.*?</metadata>|<!--.*?-->|^.*?(?=<svg)", ""),

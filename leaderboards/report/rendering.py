@@ -7,6 +7,7 @@ through, the page's policy runs none but those that are named by their hashes, a
 import base64
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def render(
     scripts = [_read(f"{name}.js") for name in script_names]
     return _environment().get_template(template).render(
         policy=_policy(scripts, asks_server=asks_server),
-        style=_safe(_read("report.css")),
+        style=_safe(re.sub(r"\s*([{};])\s*", r"\1", _read("report.css"))),
         scripts=[_safe(script) for script in scripts],
         embedded=embedded,
         **shown,
@@ -68,10 +69,10 @@ class Link:
 def find_links(above: str, grid: str = "") -> list[Link]:
     """The links to the pages of all suites, claims and findings in the folder ``above``; where pages are served, first
     to that of the grid at work, at the address ``grid``."""
-    claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
+    claims = [Link(paper.title, f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")
-    return [*first, Link("All leaderboards", f"{above}/index.html"), *claims, findings]
+    return [*first, Link("All questions", f"{above}/index.html"), *claims, findings]
 
 
 def _policy(scripts: list[str], *, asks_server: bool) -> str:

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
+from leaderboards.report.claims_page import address_of
 from leaderboards.report.compressed import as_json, compress, keep_within
 from leaderboards.report.downloads import Download, FigureView, list_table_files, view_figure
+from leaderboards.report.effects import view_boards_effects
 from leaderboards.report.pictures.learning_curves import NAME, draw_learning_curves
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
-from leaderboards.text.claims import format_claim
+from leaderboards.text.claims import answer, find_answer, format_claim
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import format_power, make_headline, scale_title
+from leaderboards.text.notation import format_power, make_headline, name_status, scale_title
 from leaderboards.text.notes import find_notes
 
 MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
@@ -52,6 +54,7 @@ def render_suite_page(
         grid: the address of that page, from another served page; "": a file, which asks nobody for anything.
     """
     suite, runs = leaderboard.suite, dict[RunsOfCell, int]()
+    judged = find_answer(suite, claims)
     reader = RunReader(leaderboard)
     tables = [view_table(board, reader, runs) for board in leaderboard.tables.values()]
     boards = zip(leaderboard.tables.values(), tables, strict=True)
@@ -84,13 +87,17 @@ def render_suite_page(
         suite=suite,
         profile=leaderboard.profile,
         headline=f"{make_headline(leaderboard).told}.",
+        answer=judged and answer(judged),
+        effects=view_boards_effects(leaderboard),
         power=format_power(leaderboard),
         scale=scale_title(leaderboard),
-        counts={status: leaderboard.count(status) for status in STATUSES},
+        counts={name_status(status): n for status in STATUSES if (n := leaderboard.count(status))},
         tables=tables,
         downloads=downloads,
         figures=figures,
-        claims=[{**format_claim(judged), "href": above and f"{above}/claims/{_address(judged)}"} for judged in claims],
+        claims=[
+            {**format_claim(judged), "href": above and f"{above}/claims/{address_of(judged)}"} for judged in claims
+        ],
         comparison=COMPARISON,
         comparisons=write_comparisons(leaderboard),
         notes=find_notes(leaderboard),
@@ -127,7 +134,3 @@ def _render(
         left_out=sorted(names - set(kept)),
         **shown,
     )
-
-
-def _address(judged: JudgedClaim) -> str:
-    return f"{judged.paper.name}.html#{judged.scale}-{judged.claim.name}"

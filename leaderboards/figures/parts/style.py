@@ -111,7 +111,8 @@ def shades(color: str, num: int) -> list[str]:
     """``num`` shades of a colour, from dark to light; one is the colour itself."""
     shares = np.linspace(-0.35, 0.5, num) if num > 1 else [0.0]
     rgb = np.array(to_rgb(color))
-    return [to_hex(rgb * (1 + share) if share < 0 else rgb + (1 - rgb) * share) for share in shares]
+    mixed = (rgb * (1 + share) if share < 0 else rgb + (1 - rgb) * share for share in shares)
+    return [to_hex((one[0], one[1], one[2])) for one in mixed]
 
 
 def legend_entries(marks: Iterable[tuple[str, tuple[Any, str]]], **line: Any) -> list[dict[str, Any]]:

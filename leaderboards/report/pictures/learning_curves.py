@@ -18,7 +18,7 @@ NAME = "learning_curves"  # a figure of the paper may be called "curves"
 METRICS = {"top1_percent": "Top-1 accuracy (%)", "test_loss": "Test loss", "loss": "Training loss"}
 MOST_LINES = 40  # a store may have runs of more configurations
 _PANEL_IN = (4.5, 3.2)
-_LEGEND_COLUMNS, _LEGEND_ROW_IN = 3, 0.2
+_LEGEND_ROW_IN = 0.2
 Curves = dict[str, dict[str, Curve]]  # metric -> configuration -> curve
 
 
@@ -30,7 +30,7 @@ def draw_learning_curves(leaderboard: Leaderboard) -> dict[str, bytes]:
         return {}
     labels = [name for name in names if any(name in curves for curves in found.values())]
     marks = _mark(leaderboard, {name: names[name] for name in labels})
-    rows = -(-len(labels) // _LEGEND_COLUMNS)
+    columns = 2 * len(found)  # of the legend
     left_out = f"{len(names) - MOST_LINES} more configurations are left out." if len(names) > MOST_LINES else ""
     seeds = name_num_seeds([curve for curves in found.values() for curve in curves.values()], len(labels))
     with style.default_style():
@@ -38,7 +38,7 @@ def draw_learning_curves(leaderboard: Leaderboard) -> dict[str, bytes]:
             f"{leaderboard.suite.name}, {leaderboard.profile_name}: learning curves",
             [scale_title(leaderboard), f"{seeds} {left_out}".strip()],
             _PANEL_IN[0] * len(found),
-            _PANEL_IN[1] + _LEGEND_ROW_IN * rows + 0.2,
+            _PANEL_IN[1] + _LEGEND_ROW_IN * len(labels) / columns + 0.2,
         )
         for panel, (metric, curves) in zip(
             canvas.subplots(1, len(found), squeeze=False)[0], found.items(), strict=True
@@ -47,7 +47,7 @@ def draw_learning_curves(leaderboard: Leaderboard) -> dict[str, bytes]:
             panel.set_ylabel(METRICS[metric])
             if metric == "top1_percent" and not leaderboard.profile.scale_note:
                 _draw_papers(panel, leaderboard, {name: names[name] for name in curves}, marks)
-        style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.5), most=_LEGEND_COLUMNS)
+        style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.5), most=columns)
         return {kind: style.write(canvas, kind) for kind in ("svg", "pdf")}
 
 
@@ -84,7 +84,7 @@ def _mark(leaderboard: Leaderboard, places: Mapping[str, Place]) -> dict[str, tu
         cell = leaderboard.cell(place)
         experiment = cell.provenance.experiment if cell else None
         models.setdefault(experiment.model if experiment else "", []).append(name)
-    found = {}
+    found: dict[str, tuple[str, str]] = {}
     for names, (color, marker) in zip(models.values(), style.marks(list(models)), strict=True):
         found |= {name: (shade, marker) for name, shade in zip(names, style.shades(color, len(names)), strict=True)}
     return {name: found[name] for name in places}

@@ -1,6 +1,7 @@
 """Cells of a column -> ours, its interval and the paper's number as positions in the small plots of the cells.
 
-All plots of a column share one scale. Away from the paper's scale a plot shows the cell's effect beside the paper's.
+All plots of a column share one scale. Away from the paper's scale a plot shows the cell's effect, and nothing of the
+paper's.
 """
 
 from collections.abc import Mapping
@@ -59,18 +60,17 @@ def scale(plots: Mapping[Row, Plot | None]) -> dict[Row, Plot]:
 
 
 def _plot(board: Board, cell: Cell) -> Plot | None:
-    """A number beside the paper's, where the two may be compared: at its scale, or where both are gains or changes."""
+    """A number beside the paper's, at its scale."""
     if not cell.is_usable:
         return None
-    comparable = board.is_at_papers_scale or not cell.metric
-    paper, zero = cell.paper if comparable else None, 0.0 if cell.is_change else None
+    paper, zero = cell.paper if board.is_at_papers_scale else None, 0.0 if cell.is_change else None
     return _plot_numbers(cell.mean, cell.interval, paper, zero)
 
 
 def _plot_effect_of(board: Board, cell: Cell) -> Plot | None:
     effect = board.effects.get((cell.row, cell.column))
     found = effect.difference if effect else None
-    return _plot_numbers(found.mean, found.interval, found.paper, 0.0) if found and found.is_usable else None
+    return _plot_numbers(found.mean, found.interval, None, 0.0) if found and found.is_usable else None
 
 
 def _plot_numbers(mean: float | None, interval: Interval | None, paper: float | None, zero: float | None) -> Plot:
