@@ -1,7 +1,6 @@
 """A leaderboard, or all of them -> the files of its folder: CSV, Markdown, figures and pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from leaderboards import figures
@@ -113,11 +112,7 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: 
         if line.leaderboard and line.cost:
             write_page(line.leaderboard, out / line.suite.name, claims, has_index=True)
     for paper in list_claims():
-        scales: dict[str, list[JudgedClaim]] = {}
-        for judged in claims:
-            scales.setdefault(judged.scale, []).extend([judged] * (judged.paper is paper))
-        pictures = {scale: drawn for scale, of in scales.items() if (drawn := figures.draw_claims(of))}
-        page = render_claims_html(paper, list(chain.from_iterable(scales.values())), pictures=pictures)
+        page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
     write_atomically(out / "findings.html", render_findings_html().encode())
     write_atomically(out / "index.html", render_index_html(lines, claims).encode())

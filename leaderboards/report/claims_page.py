@@ -1,13 +1,10 @@
 """The judged claims of one paper -> its page: each verdict and why, with links to the cells."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.compressed import as_source
-from leaderboards.report.downloads import size_of
-from leaderboards.report.pictures.plots import plot_effect
+from leaderboards.report.pictures.plots import plot_on_one_axis
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
 from leaderboards.report.tables import anchor
 from leaderboards.text.claims import LEGEND, format_claim
@@ -16,18 +13,12 @@ from suite.papers import get_suite
 from suite.spec.claims import PaperClaims
 
 
-def render_claims_html(
-    paper: PaperClaims,
-    claims: Sequence[JudgedClaim],
-    grid: str = "",
-    pictures: Mapping[str, Mapping[str, bytes]] = MappingProxyType({}),
-) -> str:
+def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: str = "") -> str:
     """Render the page of one paper's claims, at every scale that they were judged at.
 
     Args:
         paper, claims: the paper, and its judged claims.
         grid: the address of the page of the grid at work; "": a file.
-        pictures: the claims' effects, drawn as ``svg`` and ``png``, by scale.
     """
     scales: dict[str, list[JudgedClaim]] = {}
     for judged in claims:
@@ -36,7 +27,6 @@ def render_claims_html(
         "claims.html.j2",
         ("tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
-        pictures={scale: (as_source(**files), *size_of(files["svg"])) for scale, files in pictures.items()},
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
         scales=[
@@ -73,7 +63,7 @@ def _view(judged: JudgedClaim) -> dict[str, object]:
             "n": judged.shown.num_seeds,
             "seeds": judged.seeds_needed,
         },
-        "plot": plot_effect(estimate.mean, estimate.interval, judged.shown.paper if judged.scale == "paper" else None),
+        "plot": plot_on_one_axis(estimate),
         "cells": _links(judged),
     }
 

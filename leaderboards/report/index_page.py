@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import address_of, count_verdicts
 from leaderboards.report.effects import EffectView, view_effects
-from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
+from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.claims import answer, find_answer
 from leaderboards.text.index import format_line
@@ -57,20 +57,19 @@ def _view(line: IndexLine, effect: EffectView, claims: Sequence[JudgedClaim]) ->
     judged = find_answer(suite, [judged for judged in claims if judged.scale == line.profile_name])
     costs = format_line(line)
     to_go = f", {costs['to_go']} to go" * bool(line.cost and (line.cost.hours_to_go or line.cost.num_unknown))
-    links = [Link("Board", f"{suite.name}/{line.profile_name}.html")] if line.cost else []
-    links += [Link("Claim", f"claims/{address_of(judged)}")] if judged else []
-    links += [
-        Link("Paper", f"https://arxiv.org/abs/{found[1]}") for found in re.finditer(r"arXiv:([\d.]+\d)", suite.paper)
-    ]
+    arxiv = re.search(r"arXiv:(\d+\.\d+)", suite.paper)
     return {
         "suite": suite.name,
         "question": suite.question,
-        "source": f"{suite.paper}, {suite.item}",
+        "paper": suite.paper,
+        "item": suite.item,
+        "address": f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else "",
+        "board": f"{suite.name}/{line.profile_name}.html" if line.cost else "",
+        "claim": f"claims/{address_of(judged)}" if judged else "",
         "scale": line.profile_name,
         "answer": answer(judged) if judged else "",
         "verdict": judged.verdict if judged else "",
         "effect": effect,
         "cells": f"{board.count('done')} of {board.num_cells} cells, {costs['spent']}{to_go}" if board else "",
-        "links": links,
         "error": line.error,
     }

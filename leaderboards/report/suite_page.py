@@ -21,7 +21,7 @@ from leaderboards.text.legend import explain
 from leaderboards.text.notation import format_power, make_headline, name_status, scale_title
 from leaderboards.text.notes import find_notes
 
-MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
+MOST_BYTES = 1_450_000  # of a page, unless its tables and notes alone have more
 Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
 
 

@@ -9,10 +9,12 @@ from dataclasses import astuple, dataclass
 
 from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
+from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.rules import Interval
 from suite.spec.profile import Row
 
 WIDTH = 100.0
+LIMIT = 8.0  # standard deviations, as in the figure of all claims
 _EDGE = 5.0  # where the smallest and the largest number stand
 
 
@@ -38,9 +40,14 @@ def plot_column(board: Board, column: str) -> dict[Row, Plot]:
     return scale(plots)
 
 
-def plot_effect(mean: float | None, interval: Interval | None, paper: float | None) -> Plot | None:
-    """The plot of one effect on a scale of its own, with the zero; None without a mean."""
-    return scale({(): _plot_numbers(mean, interval, paper, 0.0)}).get(())
+def plot_on_one_axis(estimate: Estimate) -> Plot | None:
+    """The plot of an effect in standard deviations over its seeds, cut at ``LIMIT``, as all claims' effects are drawn;
+    None without a deviation."""
+    if estimate.mean is None or estimate.interval is None or not estimate.sd:
+        return None
+    ends = (estimate.mean, estimate.interval.low, estimate.interval.high)
+    ours, low, high = (max(-LIMIT, min(LIMIT, end / estimate.sd)) for end in ends)
+    return scale({(): Plot(ours, low, high, zero=0.0), ("from",): Plot(-LIMIT), ("to",): Plot(LIMIT)})[()]
 
 
 def scale(plots: Mapping[Row, Plot | None]) -> dict[Row, Plot]:
