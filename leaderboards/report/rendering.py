@@ -44,7 +44,7 @@ def render(
     scripts = [_read(f"{name}.js") for name in script_names]
     return _environment().get_template(template).render(
         policy=_policy(scripts, asks_server=asks_server),
-        style=_safe(re.sub(r"\s*([{};])\s*", r"\1", _read("report.css"))),
+        style=_safe(_read("report.css")),
         scripts=[_safe(script) for script in scripts],
         embedded=embedded,
         **shown,
@@ -110,7 +110,11 @@ def _breakable(text: str) -> Markup:
 
 @functools.cache
 def _read(name: str) -> str:
-    return (_FOLDER / "static" / name).read_text(encoding="utf-8")
+    """Read a style or script, without indents, spaces after punctuation, or lines that are comments."""
+    text = (_FOLDER / "static" / name).read_text(encoding="utf-8")
+    if name.endswith(".css"):
+        return re.sub(r"\s*([{};])\s*|([:,]) ", r"\1\2", text)
+    return re.sub(r"\n\s*(//[^\n]*)?", "\n", text)
 
 
 def _safe(text: str) -> Markup:

@@ -53,7 +53,7 @@ def anchor(table: str, row: Row, column: str) -> str:
 
 def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:
     """Write a table. ``runs`` numbers each ``RunsOfCell`` of the page; those of this table are added to it."""
-    plots = {column: plot_column(board, column) for column in board.columns}
+    labels, plots = view_labels(board), {column: plot_column(board, column) for column in board.columns}
     rows = []
     for row in board.paper.rows:
         cells = {column: board.cells.get((row, column)) for column in board.columns}
@@ -65,11 +65,11 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
         title=board.table.item,
         keys=board.paper.row_keys,
         columns=tuple(board.columns),
-        labels=view_labels(board),
+        labels=labels,
         rows=tuple(rows),
         small_print=_name_small_print(board),
         mark="difference" if board.is_at_papers_scale else "effect",
-        unfilled=tuple(column for column in board.paper.columns if column not in board.columns),
+        unfilled=tuple(labels[column] for column in board.paper.columns if column not in board.columns),
     )
 
 

@@ -5,6 +5,7 @@ import re
 from leaderboards.boards.metrics import is_accuracy
 
 _NAMES = {
+    "full_data_top1": "Top-1 on all images", "ten_percent_data_top1": "Top-1 on 10 % of the images",
     "top1": "Top-1 accuracy", "top5": "Top-5 accuracy", "top1_percent": "Top-1 accuracy", "size": "Model size",
     "top5_percent": "Top-5 accuracy", "best_top1_percent": "Best top-1 accuracy", "top1_fraction": "Top-1 accuracy",
     "train_size_percent": "Images in training set, %", "params_m": "Parameters, millions", "ref": "Row",
