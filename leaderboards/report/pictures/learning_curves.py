@@ -5,8 +5,6 @@ What is drawn comes from the same curves as the paper's figures.
 
 from collections.abc import Mapping
 
-from matplotlib.axes import Axes
-
 from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.curves import draw_panel
 from leaderboards.figures.parts import style
@@ -45,8 +43,6 @@ def draw_learning_curves(leaderboard: Leaderboard) -> dict[str, bytes]:
         ):
             draw_panel(panel, curves, marks)
             panel.set_ylabel(METRICS[metric])
-            if metric == "top1_percent" and not leaderboard.profile.scale_note:
-                _draw_papers(panel, leaderboard, {name: names[name] for name in curves}, marks)
         style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.5), most=columns)
         return {kind: style.write(canvas, kind) for kind in ("svg", "pdf")}
 
@@ -88,13 +84,3 @@ def _mark(leaderboard: Leaderboard, places: Mapping[str, Place]) -> dict[str, tu
     for names, (color, marker) in zip(models.values(), style.marks(list(models)), strict=True):
         found |= {name: (shade, marker) for name, shade in zip(names, style.shades(color, len(names)), strict=True)}
     return {name: found[name] for name in places}
-
-
-def _draw_papers(
-    panel: Axes, leaderboard: Leaderboard, places: Mapping[str, Place], marks: Mapping[str, tuple[str, str]]
-) -> None:
-    """A dashed line at each accuracy that the paper prints, at the paper's scale."""
-    for name, place in places.items():
-        cell = leaderboard.cell(place)
-        if cell and cell.paper is not None and cell.metric == "top1_percent":
-            panel.axhline(cell.paper, color=marks[name][0], linestyle="--", linewidth=1)
