@@ -49,13 +49,15 @@ def view_effects(cells: Iterable[tuple[str, Cell | None]]) -> list[EffectView]:
 
 
 def view_boards_effects(leaderboard: Leaderboard) -> EffectsView | None:
-    """View by how much the numbers in the headline's column exceed those that they compete with; None without any."""
+    """View by how much the numbers in the headline's column exceed those that they compete with; where none compete,
+    the headline's difference; None without any."""
     place, suite = leaderboard.suite.headline.better, leaderboard.suite
     board = leaderboard.board(place.table)
     effects = board.effects or find_effects(suite, board.table, board.cells)
     own = [(key, of) for key, of in effects.items() if key[1] == place.column and of.difference]
     if not any(of.difference and of.difference.is_usable for _, of in own):
-        return None
+        of_headline = view_effects([(suite.headline.text, leaderboard.headline)])
+        return EffectsView("Difference", suite.headline.text, tuple(of_headline)) if of_headline[0].plot else None
     row, column = own[0][1].baseline
     against = label(column) if column != place.column else " / ".join(filter(None, row))
     return EffectsView(
