@@ -93,7 +93,7 @@ def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim
 
     name, pictures = leaderboard.profile_name, {}
     for figure in leaderboard.suite.figures:
-        files = {suffix: out / f"{name}.{figure.name}.{suffix}" for suffix in ("svg", "pdf")}
+        files = {suffix: out / f"{name}.{figure.name}.{suffix}" for suffix in ("svg", "png", "pdf")}
         if all(path.exists() for path in files.values()):
             pictures[figure.name] = {suffix: path.read_bytes() for suffix, path in files.items()}
     shown = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
@@ -111,9 +111,8 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: 
     for line in lines:
         if line.leaderboard and line.cost:
             write_page(line.leaderboard, out / line.suite.name, claims, has_index=True)
-    pictures = {path.name: path.read_bytes() for path in sorted((out / "claims").glob("effects.*.svg"))}
     for paper in list_claims():
-        page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper], pictures=pictures)
+        page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
     write_atomically(out / "findings.html", render_findings_html().encode())
     write_atomically(out / "index.html", render_index_html(lines, claims).encode())

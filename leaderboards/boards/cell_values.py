@@ -214,7 +214,8 @@ def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tupl
     for key, place in places.items():
         if _competes(cells[key]):
             others = groups.get((cells[place].metric, *competitors_of(table, cells[place])), [])
-            ranked[key] = _rank([*others, key], cells)[key]
+            own = _rank([*others, key], cells)[key]
+            ranked[key] = replace(own, comparison=replace(own.comparison, is_aside=True))
     return ranked
 
 

@@ -21,6 +21,7 @@ class Comparison:
     """How a number stands among its competitors, and to the paper's."""
 
     ranks: tuple[int, int] | None = None  # the best and the worst that it may have, 1 being the best
+    is_aside: bool = False  # whether no other's rank counts it, as of a custom model
     verdict: Verdict | None = None  # on the paper's number; only at the paper's scale
     p_value: float | None = None  # of the paper's number among seeds like ours, adjusted over the table
 

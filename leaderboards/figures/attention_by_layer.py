@@ -40,6 +40,7 @@ def _draw_nonlocality(
         axes.set_title(title, fontsize=10)
         for mean, color in zip(curves.means(), colors, strict=False):
             axes.plot(curves.epochs, mean, color=color, linewidth=1.6, marker=_marker(curves), markersize=3)
+        axes.set_ylim(bottom=0)  # a hundredth of a patch would fill the panel
         axes.set(xlabel="Epoch", ylabel="Nonlocality (patches)" if number % columns == 0 else "")
     handles = [Line2D([], [], color=color, label=f"Layer {i}") for i, color in enumerate(colors, start=1)]
     canvas.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8)

@@ -1,6 +1,7 @@
 """Board -> the paper's line figure: our lines solid, the paper's dashed, the relative gain in a panel of its own.
 
-The paper draws the gain over the accuracies, with a second axis; where ours is small, all lines would coincide.
+The paper draws the gain over the accuracies, with a second axis; where ours is small, all lines would coincide. Away
+from the paper's scale its numbers stand in panels of their own beside ours.
 """
 
 import math
@@ -44,18 +45,24 @@ def draw_lines(figure: LineFigure, leaderboard: Leaderboard) -> Canvas | None:
     if not any(cell.is_usable for line in [*series, *gain] for cell in line.cells):
         return None
     canvas = style.new_canvas(leaderboard, figure, 7.2, 6.0 if gain else 4.4)
-    axes, *below = canvas.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if gain else [canvas.add_subplot()]
-    for panel in (axes, *below):
+    has_paper = any(cell.paper is not None for line in series for cell in line.cells)
+    apart = has_paper and not board.is_at_papers_scale
+    heights = (3, 2)[: 1 + len(gain)]
+    panels = canvas.subplots(len(heights), 1 + apart, sharex=True, squeeze=False, height_ratios=heights).T  # by whose
+    for panel in panels.ravel():
         style.tidy(panel)
-    line_marks = style.marks(len(series), *[style.GREEN for _ in gain])
+    for column, title in zip(panels, ("ours", "the paper's, at its scale") if apart else ("",), strict=True):
+        column[0].set_title(title, fontsize=10)
+        _label_x(column[-1], board, figure)
+    line_marks = style.marks([line.label for line in series], *[style.GREEN for _ in gain])
     for line, mark in zip(series, line_marks, strict=True):
-        _draw_series(axes, line, *mark)
-    axes.set_ylabel(figure.y_label)
-    if gain:
-        _draw_series(below[0], gain[0], *GAIN_MARK)
-        below[0].axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
-        below[0].set_ylabel(figure.gain_label)
-    _label_x((below or [axes])[0], board, figure)
+        _draw_series(panels[0][0], panels[-1][0], line, *mark)
+    panels[0][0].set_ylabel(figure.y_label)
+    for line in gain:
+        _draw_series(panels[0][1], panels[-1][1], line, *GAIN_MARK)
+        panels[0][1].set_ylabel(figure.gain_label)
+        for column in panels:
+            column[1].axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
     labels = [line.label for line in [*series, *gain]]
     entries = style.legend_entries(zip(labels, [*line_marks, GAIN_MARK], strict=False), linewidth=2)
     style.add_legend(canvas, entries, _whose([*series, *gain], figure))
@@ -103,10 +110,10 @@ def _others(board: Board, row: tuple[str, ...], x_key: str) -> tuple[str, ...]:
     return tuple(value for key, value in zip(board.paper.row_keys, row, strict=True) if key != x_key)
 
 
-def _draw_series(axes: Axes, line: Series, color: str, marker: str) -> None:
-    """The paper's line, then ours above it; a partial cell's marker is hollow, a failed cell has none."""
+def _draw_series(axes: Axes, papers: Axes, line: Series, color: str, marker: str) -> None:
+    """The paper's line, then ours; a partial cell's marker is hollow, a failed cell has none."""
     faint: dict[str, Any] = {"color": color, "alpha": 0.5, "linestyle": "--", "linewidth": 1.3, "markersize": 3.5}
-    axes.plot(line.x, line.papers(), marker=marker, **faint)
+    papers.plot(line.x, line.papers(), marker=marker, **faint)
     axes.plot(line.x, line.ours(), color=color, linewidth=2)
     for x, mean, cell in zip(line.x, line.ours(), line.cells, strict=True):
         if cell.is_usable and cell.interval is not None:

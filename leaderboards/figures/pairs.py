@@ -1,6 +1,6 @@
 """Runs -> pairs of models over the epochs, the baseline dashed, and bars of the relative gain within each pair."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
+from leaderboards.figures.curves import draw_panel
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
@@ -16,7 +17,7 @@ from leaderboards.text.notation import format_signed
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Place
 
-Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
+Marks = Mapping[str, Mapping[str, tuple[str, str]]]  # a pair's label -> what a model of it is called -> (shade, marker)
 Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is called -> curve
 
 
@@ -26,20 +27,22 @@ def draw_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Canvas | None:
     curves = [curve for sides in found.values() for curve in sides.values()]
     if not curves:
         return None
-    marks = dict(zip(found, style.marks(len(found)), strict=True))
+    marks = _mark(figure, list(found))
     others = _name_partial(figure, leaderboard), _name_absent(figure, leaderboard, found)
     if all(len(curve.epochs) == 1 for curve in curves):
         note = f"Seeds: {count_seeds(curves)}. Only at the end were all of them evaluated: no curves over the epochs."
         canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, note, *others)
         _draw_gains(canvas.subplots(), figure, leaderboard, marks)
         return canvas
-    canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, name_num_seeds(curves), *others)
+    canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, name_num_seeds(curves, len(curves)), *others)
     axes, right = canvas.subplots(1, 2, width_ratios=(5, 3))
     _draw_curves(axes, figure, found, marks)
     _draw_gains(right, figure, leaderboard, marks)
-    what = style.legend_entries(marks.items(), linewidth=1.8, markersize=5)
-    lines = _lines(figure).items()
-    style.add_legend(canvas, what, [{"label": n, "color": style.NEUTRAL, "linestyle": s} for n, s in lines], most=5)
+    grays = zip(style.shades(style.NEUTRAL, len(marks)), style.MARKERS, strict=False)
+    what = style.legend_entries(zip(marks, grays, strict=False), linewidth=0, markersize=5)
+    lines = zip(_sides_of(figure), style.marks(_sides_of(figure)), ("--", "-"), strict=True)
+    whose = [{"label": name, "color": color, "linestyle": line} for name, (color, _), line in lines]
+    style.add_legend(canvas, what, whose, most=5)
     return canvas
 
 
@@ -58,8 +61,20 @@ def _sides(figure: PairFigure, pair: Pair) -> dict[str, Place]:
     return {figure.baseline: pair.baseline, figure.better: pair.better}
 
 
-def _lines(figure: PairFigure) -> dict[str, str]:
-    return {figure.baseline: "--", figure.better: "-"}
+def _sides_of(figure: PairFigure) -> list[str]:
+    return [figure.baseline, figure.better]
+
+
+def _mark(figure: PairFigure, labels: Sequence[str]) -> Marks:
+    """Each model's colour, in a shade for each pair."""
+    colors = {
+        name: style.shades(color, len(labels))
+        for name, (color, _) in zip(_sides_of(figure), style.marks(_sides_of(figure)), strict=True)
+    }
+    return {
+        label: {name: (of[i], style.MARKERS[i % len(style.MARKERS)]) for name, of in colors.items()}
+        for i, label in enumerate(labels)
+    }
 
 
 def _curve(figure: PairFigure, leaderboard: Leaderboard, place: Place) -> Curve | None:
@@ -71,16 +86,9 @@ def _curve(figure: PairFigure, leaderboard: Leaderboard, place: Place) -> Curve 
 
 
 def _draw_curves(axes: Axes, figure: PairFigure, found: Found, marks: Marks) -> None:
-    style.tidy(axes)
-    for label, sides in found.items():
-        color, marker = marks[label]
-        for name, curve in sides.items():
-            every = max(1, len(curve.epochs) // 8)
-            axes.plot(
-                curve.epochs, curve.mean, color=color, linestyle=_lines(figure)[name], linewidth=1.6, marker=marker,
-                markersize=4, markevery=every,
-            )  # fmt: skip
-            axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
+    curves = {f"{name} {label}": curve for label, sides in found.items() for name, curve in sides.items()}
+    shown = {f"{name} {label}": mark for label, sides in marks.items() for name, mark in sides.items()}
+    draw_panel(axes, curves, shown, dashed=[f"{figure.baseline} {label}" for label in found])
     epochs = "Epochs \N{MULTIPLICATION SIGN} fraction of the images" if figure.over_whole_sets else "Epoch"
     axes.set(xlabel=epochs, ylabel=figure.y_label)
 
@@ -89,10 +97,10 @@ def _draw_gains(axes: Axes, figure: PairFigure, leaderboard: Leaderboard, marks:
     """A bar for each pair; none where a run is not there, or failed."""
     style.tidy(axes)
     axes.axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
-    for x, (label, (color, _)) in enumerate(marks.items()):
+    for x, (label, sides) in enumerate(marks.items()):
         cell = leaderboard.cell(figure.pairs[label].gain)
         if cell is not None and cell.mean is not None and cell.is_usable:
-            _draw_gain(axes, x, cell, cell.mean, color)
+            _draw_gain(axes, x, cell, cell.mean, sides[figure.better][0])
     axes.set_xticks(range(len(marks)), labels=list(marks))
     axes.margins(y=0.12)
     axes.set(xlim=(-0.6, len(marks) - 0.4), xlabel=figure.pairs_label, ylabel=figure.gain_label)

@@ -42,7 +42,7 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
     if not ours:
         return None
     groups = list(dict.fromkeys(point.group for point in [*ours, *papers]))
-    marks = dict(zip(groups, style.marks(len(groups)), strict=True))
+    marks = dict(zip(groups, style.marks(groups), strict=True))
     canvas = style.new_canvas(leaderboard, figure, 7.2, 4.6)
     axes = canvas.add_subplot()
     style.tidy(axes)

@@ -1,15 +1,11 @@
 """The judged claims of one paper -> its page: each verdict and why, with links to the cells."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.compressed import compress_within
-from leaderboards.report.downloads import size_of
-from leaderboards.report.pictures.plots import plot_effect
+from leaderboards.report.pictures.plots import plot_on_one_axis
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
-from leaderboards.report.suite_page import MOST_BYTES
 from leaderboards.report.tables import anchor
 from leaderboards.text.claims import LEGEND, format_claim
 from leaderboards.text.notation import NOTHING
@@ -17,29 +13,20 @@ from suite.papers import get_suite
 from suite.spec.claims import PaperClaims
 
 
-def render_claims_html(
-    paper: PaperClaims,
-    claims: Sequence[JudgedClaim],
-    grid: str = "",
-    pictures: Mapping[str, bytes] = MappingProxyType({}),
-) -> str:
+def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: str = "") -> str:
     """Render the page of one paper's claims, at every scale that they were judged at.
 
     Args:
         paper, claims: the paper, and its judged claims.
         grid: the address of the page of the grid at work; "": a file.
-        pictures: ``effects.<scale>.svg``, the effects of all papers' claims, by this name.
     """
     scales: dict[str, list[JudgedClaim]] = {}
     for judged in claims:
         scales.setdefault(judged.scale, []).append(judged)
-    shown = {name: pictures[name] for scale in scales if (name := f"effects.{scale}.svg") in pictures}
     return render(
         "claims.html.j2",
-        ("embedded", "tables", *(FOLLOWED if grid else ())),
+        ("tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
-        embedded=compress_within(MOST_BYTES, shown),
-        sizes={name: size_of(svg) for name, svg in shown.items()},
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
         scales=[
@@ -50,6 +37,11 @@ def render_claims_html(
         legend=LEGEND.replace("**", "").replace("*", "").split("\n\n"),
         links=find_links("..", grid),
     )
+
+
+def address_of(judged: JudgedClaim) -> str:
+    """The address of a claim within the folder of the claims' pages."""
+    return f"{judged.paper.name}.html#{judged.scale}-{judged.claim.name}"
 
 
 def count_verdicts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
@@ -71,7 +63,7 @@ def _view(judged: JudgedClaim) -> dict[str, object]:
             "n": judged.shown.num_seeds,
             "seeds": judged.seeds_needed,
         },
-        "plot": plot_effect(estimate.mean, estimate.interval, judged.shown.paper),
+        "plot": plot_on_one_axis(estimate),
         "cells": _links(judged),
     }
 

@@ -1,26 +1,67 @@
-"""Contents that a page carries: compressed within the HTML, decompressed by the browser when a script asks for them."""
+"""Contents that a page carries along: pictures that it shows as they are, the others compressed for its scripts."""
 
 import base64
 import gzip
+import io
 import json
+import re
 from collections.abc import Mapping
+from urllib.parse import quote
+
+from markupsafe import Markup
 
 from leaderboards.text.escaping import spell_controls
 
+SVG = "data:image/svg+xml,"
+_LARGE, _COLORS = 64_000, 64  # characters of an SVG, from which on it is a PNG; of how many colours
 _ELEMENT = 80  # bytes of the HTML element around a content
+_SHORTER = (  # what Matplotlib's SVG says at more length than a screen or a printer needs
+    (r"<metadata>.*?</metadata>|<!--.*?-->|^.*?(?=<svg)", ""),
+    (r"(?<![\d.])[1-9]\d*\.\d{2,}", lambda number: f"{float(number[0]):.1f}"),
+    (r'transform="translate\(([-\d.]+) 0\)"', r'x="\1"'),
+    (r"\s+", " "),
+    (r"> <", "><"),
+    (r" ?([MLCQz]) (?=[-\d\"])", r"\1"),
+    (r'"', "'"),
+)
 
 
-def compress_within(num_bytes: int, contents: Mapping[str, bytes]) -> dict[str, str]:
-    """Compress to base64 the contents that fit together into ``num_bytes``, with their elements, the first ones first;
-    the others are left out. The same contents make the same bytes."""
-    compressed = {}
-    for name, content in contents.items():
-        text = base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+def compress(content: bytes) -> str:
+    """Compress to base64; the same content makes the same text."""
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+
+
+def keep_within(num_bytes: int, texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts that fit together into ``num_bytes``, with their elements, the first ones first."""
+    kept = {}
+    for name, text in texts.items():
         size = len(text) + len(name) + _ELEMENT
         if size <= num_bytes:
             num_bytes -= size
-            compressed[name] = text
-    return compressed
+            kept[name] = text
+    return kept
+
+
+def as_source(svg: bytes, png: bytes | None = None) -> Markup:
+    """Write Matplotlib's SVG as the address of an image that a page shows without a script, a network or a file; of a
+    large one, such as many maps, the PNG in few colours."""
+    text, ids = svg.decode(), dict[str, str]()
+    for pattern, shorter in _SHORTER:
+        text = re.sub(pattern, shorter, text, flags=re.DOTALL)
+    for name in re.findall(r"(?:href='|url\()#([\w.-]+)", text):
+        ids.setdefault(name, f"i{len(ids):x}")
+    text = re.sub(r" id='([\w.-]+)'", lambda at: f" id='{ids[at[1]]}'" if at[1] in ids else "", text)
+    text = re.sub(r"(href='|url\()#([\w.-]+)", lambda at: f"{at[1]}#{ids[at[2]]}", text)
+    source = SVG + quote(text, safe=" '=:/<>;,.()+-")
+    return Markup(source if png is None or len(source) < _LARGE else f"data:image/png;base64,{_reduce(png)}")
+
+
+def _reduce(png: bytes) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(_COLORS).save(file, "png", optimize=True)
+    return base64.b64encode(file.getvalue()).decode()
 
 
 def as_json(data: object) -> bytes:

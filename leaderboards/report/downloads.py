@@ -1,19 +1,16 @@
-"""Tables and figures -> the files that a page carries for its reader to download."""
+"""Tables and figures -> what a page shows of them, and the files that it carries for its reader to download."""
 
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from xml.etree import ElementTree
 
 from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.report.compressed import as_source
 from leaderboards.report.latex import render_latex
-from leaderboards.report.pictures.charts import LEARNING_CURVES, Chart
-from leaderboards.report.pictures.curves_picture import draw_curves
 from leaderboards.report.table_files import draw_table
 from leaderboards.report.tables import TableView
 from leaderboards.text.csv_files import render_csv
-from suite.spec.figures import Figure
 
 
 @dataclass(frozen=True)
@@ -24,6 +21,19 @@ class Download:
     file: str
     of: str
     content: bytes
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """A drawn figure. ``source`` is its picture; the page reserves its size in pixels."""
+
+    item: str
+    alt: str
+    file: str
+    source: str
+    width: int
+    height: int
+    downloads: tuple[Download, ...] = ()
 
 
 def list_table_files(board: Board, table: TableView) -> list[Download]:
@@ -41,29 +51,27 @@ def list_table_files(board: Board, table: TableView) -> list[Download]:
     ]
 
 
-def list_chart_files(chart: Chart, leaderboard: Leaderboard) -> list[Download]:
-    """Learning curves as PDF. The page's script makes their SVG; the paper's own figures are downloaded where they are
-    drawn."""
-    if chart.name != LEARNING_CURVES:
-        return []
-    caption = f"{leaderboard.suite.name}, {leaderboard.profile_name}: {chart.title}"
-    return [Download("PDF", f"{leaderboard.profile_name}.{chart.name}.pdf", chart.title, draw_curves(chart, caption))]
+def view_figure(leaderboard: Leaderboard, name: str, item: str, kind: str, pictures: Mapping[str, bytes]) -> FigureView:
+    """View a figure that was drawn as ``svg``, ``pdf`` and maybe ``png``.
 
-
-def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, Any]:
-    """The values that a template shows of a figure that was drawn as ``svg`` and ``pdf``. The page reserves its size in
-    pixels, so that nothing moves when it is drawn."""
-    file = f"{leaderboard.profile_name}.{figure.name}"
-    kind = type(figure).__name__.removesuffix("Figure").lower()
+    Args:
+        leaderboard: the leaderboard that it shows.
+        name: the figure's name, as in its files.
+        item: its place in the paper.
+        kind: what is drawn, for those who do not see it.
+        pictures: its files' contents by format.
+    """
+    file = f"{leaderboard.profile_name}.{name}"
     width, height = size_of(pictures["svg"])
-    return {
-        "item": figure.item,
-        "alt": f"{figure.item} of {leaderboard.suite.paper}, ours: {kind} figure",
-        "file": f"{file}.svg",
-        "width": width,
-        "height": height,
-        "downloads": [Download(kind.upper(), f"{file}.{kind}", figure.item, pictures[kind]) for kind in ("svg", "pdf")],
-    }
+    return FigureView(
+        item=item,
+        alt=f"{item} of {leaderboard.suite.paper}, ours: {kind}",
+        file=f"{file}.svg",
+        source=as_source(pictures["svg"], pictures.get("png")),
+        width=width,
+        height=height,
+        downloads=(Download("PDF", f"{file}.pdf", item, pictures["pdf"]),),
+    )
 
 
 def size_of(svg: bytes) -> tuple[int, int]:

@@ -1,14 +1,19 @@
-"""All suites, and the claims' verdicts by paper and scale -> ``index.html``."""
+"""All suites, and the claims' verdicts by paper and scale -> ``index.html``: a question a row, its answer first."""
 
+import re
 from collections.abc import Sequence
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.claims_page import count_verdicts
-from leaderboards.report.pictures.plots import plot_effect
+from leaderboards.report.claims_page import address_of, count_verdicts
+from leaderboards.report.effects import EffectView, view_effects
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
-from leaderboards.text.index import LEGEND, format_line
-from suite.papers import list_claims
+from leaderboards.text.claims import answer, find_answer
+from leaderboards.text.index import format_line
+from suite.base.arguments import program
+from suite.papers import list_claims, list_papers
+
+FIRST = "sample_efficiency"  # the question that stands above all others
 
 
 def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], grid: str = "") -> str:
@@ -19,7 +24,11 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         claims: the claims of all papers, at every scale that has runs.
         grid: the address of the page of the grid at work, whose server keeps this page up to date; "": a file.
     """
-    begun = [_view(line) for line in lines if line.cost or line.error]
+    titles = [paper.title for paper in list_papers()]
+    places = {title: number for number, title in enumerate(titles)}
+    ordered = sorted(lines, key=lambda line: (line.suite.name != FIRST, places.get(line.suite.paper, len(titles))))
+    begun = [line for line in ordered if line.cost or line.error]
+    effects = view_effects((line.suite.headline.text, line.headline if line.cost else None) for line in begun)
     verdicts = [
         (paper, name, count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name))
         for paper in list_claims()
@@ -27,33 +36,40 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     ]
     return render(
         "index.html.j2",
-        ("embedded", "tables", *(FOLLOWED if grid else ())),
+        ("tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
-        title="Leaderboards of all suites",
-        begun=begun,
-        idle=[_view(line) for line in lines if not line.cost and not line.error],
+        title="What does a convolutional prior do for attention?",
+        begun=[_view(line, effect, claims) for line, effect in zip(begun, effects, strict=True)],
+        idle=[line for line in ordered if not line.cost and not line.error],
         verdicts=[
             {"paper": paper.title, "href": f"claims/{paper.name}.html#{name}", "scale": name, "counts": counts}
             for paper, name, counts in verdicts
         ],
         verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
-        legend=LEGEND.replace("`", ""),
+        grid_command=program("grid", "launchers/grid.py"),
         links=find_links(".", grid),
     )
 
 
-def _view(line: IndexLine) -> dict[str, object]:
-    """A suite at one scale; ``href`` is "" where it has no page."""
-    suite, cell, board = line.suite, line.headline, line.leaderboard
+def _view(line: IndexLine, effect: EffectView, claims: Sequence[JudgedClaim]) -> dict[str, object]:
+    """A suite at one scale, with its page, the claim that answers its question, and its paper."""
+    suite, board = line.suite, line.leaderboard
+    judged = find_answer(suite, [judged for judged in claims if judged.scale == line.profile_name])
+    costs = format_line(line)
+    to_go = f", {costs['to_go']} to go" * bool(line.cost and (line.cost.hours_to_go or line.cost.num_unknown))
+    arxiv = re.search(r"arXiv:(\d+\.\d+)", suite.paper)
     return {
-        **format_line(line),
         "suite": suite.name,
         "question": suite.question,
-        "source": f"{suite.paper}, {suite.item}",
+        "paper": suite.paper,
+        "item": suite.item,
+        "address": f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else "",
+        "board": f"{suite.name}/{line.profile_name}.html" if line.cost else "",
+        "claim": f"claims/{address_of(judged)}" if judged else "",
         "scale": line.profile_name,
-        "href": f"{suite.name}/{line.profile_name}.html" if line.cost else "",
-        "done": board.count("done") if board and line.cost else 0,
-        "num_cells": board.num_cells if board else 0,
-        "plot": plot_effect(cell.mean, cell.interval, cell.paper) if cell and line.cost and cell.is_usable else None,
+        "answer": answer(judged) if judged else "",
+        "verdict": judged.verdict if judged else "",
+        "effect": effect,
+        "cells": f"{board.count('done')} of {board.num_cells} cells, {costs['spent']}{to_go}" if board else "",
         "error": line.error,
     }

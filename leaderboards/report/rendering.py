@@ -6,8 +6,8 @@ through, the page's policy runs none but those that are named by their hashes, a
 
 import base64
 import functools
-import gzip
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ _FOLDER = Path(__file__).parent
 def render(
     template: str,
     script_names: tuple[str, ...] = (),
-    charts_library: bytes = b"",
     *,
     asks_server: bool = False,
     embedded: Mapping[str, str] = MappingProxyType({}),
@@ -38,18 +37,15 @@ def render(
     Args:
         template: a file in ``templates``.
         script_names: the scripts in ``static`` that the page runs.
-        charts_library: compressed JavaScript that a script of the page may start; empty on a page without charts.
         asks_server: whether scripts may ask the server that the page came from; a file may ask nobody.
         embedded: compressed contents that scripts read, by name.
         shown: the values that the template names.
     """
     scripts = [_read(f"{name}.js") for name in script_names]
-    sources = [*scripts, *([gzip.decompress(charts_library).decode()] if charts_library else [])]
     return _environment().get_template(template).render(
-        policy=_policy(sources, evaluates=bool(charts_library), asks_server=asks_server),
+        policy=_policy(scripts, asks_server=asks_server),
         style=_safe(_read("report.css")),
         scripts=[_safe(script) for script in scripts],
-        charts_library=base64.b64encode(charts_library).decode(),
         embedded=embedded,
         **shown,
     )  # fmt: skip
@@ -68,19 +64,19 @@ class Link:
 def find_links(above: str, grid: str = "") -> list[Link]:
     """The links to the pages of all suites, claims and findings in the folder ``above``; where pages are served, first
     to that of the grid at work, at the address ``grid``."""
-    claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
+    claims = [Link(paper.title, f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")
-    return [*first, Link("All leaderboards", f"{above}/index.html"), *claims, findings]
+    return [*first, Link("All questions", f"{above}/index.html"), *claims, findings]
 
 
-def _policy(scripts: list[str], *, evaluates: bool, asks_server: bool) -> str:
-    """The page's content security policy; the library of charts compiles its expressions, which is evaluation."""
+def _policy(scripts: list[str], *, asks_server: bool) -> str:
+    """The page's content security policy."""
     hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
-    allowed = " ".join([*hashes, *(["'unsafe-eval'"] if evaluates else [])]) or "'none'"
+    allowed = " ".join(hashes) or "'none'"
     rest = "default-src 'none'; base-uri 'none'; form-action 'none'"  # the last two do not follow from the first
     asked = "; connect-src 'self'" if asks_server else ""
-    return f"{rest}; img-src data: blob:; style-src 'unsafe-inline'; script-src {allowed}{asked}"
+    return f"{rest}; img-src data:; style-src 'unsafe-inline'; script-src {allowed}{asked}"
 
 
 @functools.cache
@@ -109,7 +105,11 @@ def _breakable(text: str) -> Markup:
 
 @functools.cache
 def _read(name: str) -> str:
-    return (_FOLDER / "static" / name).read_text(encoding="utf-8")
+    """Read a style or script, without indents, spaces after punctuation, or lines that are comments."""
+    text = (_FOLDER / "static" / name).read_text(encoding="utf-8")
+    if name.endswith(".css"):
+        return re.sub(r"\s*([{};])\s*|([:,]) ", r"\1\2", text)
+    return re.sub(r"\n\s*(//[^\n]*)?", "\n", text)
 
 
 def _safe(text: str) -> Markup:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
+from leaderboards.boards.metrics import is_accuracy, read_metric
 from leaderboards.boards.usable_runs import short_commit
+from leaderboards.text.labels import label
+from leaderboards.text.notation import NOTHING
 from suite.base.arguments import program, spell_seeds
 from suite.base.errors import RecordError
 from suite.cost.costs import write_hours, write_known
@@ -15,8 +18,9 @@ from suite.spec.experiment import Experiment, experiment_fields
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 
+METRIC = "metric"  # stands for the name of the one that the cell shows
 COLUMNS = (
-    "seed", "top-1 %", "device hours", "kWh", "peak GB", "images/s", "loader", "device", "commit",
+    "seed", METRIC, "device hours", "kWh", "peak GB", "images/s", "loader", "device", "commit",
     "finished",
 )  # fmt: skip
 
@@ -25,6 +29,7 @@ COLUMNS = (
 class RunsOfCell:
     """``runs`` has a line for each run that is shown, in the order of ``COLUMNS``; ``problems`` those that are not."""
 
+    metric: str
     run: str  # the configurations, several where a search's seeds chose differently
     command: str
     runs: tuple[tuple[str, ...], ...]
@@ -38,25 +43,25 @@ class RunReader:
         self._leaderboard = leaderboard
         self._varied = _varied_fields(leaderboard)
         self._entered = _entering_arguments(leaderboard)
-        self._lines: dict[str, tuple[str, ...] | None] = {}
+        self._results: dict[str, Result | None] = {}
 
     def of_cell(self, cell: Cell) -> RunsOfCell:
         """The runs of a measured cell."""
-        lines = map(self._line, cell.provenance.runs.values())
+        results = map(self._read, cell.provenance.runs.values())
         failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
         return RunsOfCell(
+            metric=label(cell.metric, cell.metric),
             run=" and ".join(cell.provenance.configurations),
             command=self._command(cell.provenance.experiments),
-            runs=tuple(line for line in lines if line is not None),
+            runs=tuple(_format_run(result, cell.metric) for result in results if result is not None),
             problems=(*failures, *cell.coverage.waiting),
         )
 
-    def _line(self, run: RunDirectory) -> tuple[str, ...] | None:
-        if run.id not in self._lines:
+    def _read(self, run: RunDirectory) -> Result | None:
+        if run.id not in self._results:
             with contextlib.suppress(RecordError):  # the leaderboard names it
-                result = run.read_result()
-                self._lines[run.id] = _format_run(result) if result else None
-        return self._lines.get(run.id)
+                self._results[run.id] = run.read_result()
+        return self._results.get(run.id)
 
     def _command(self, experiments: Sequence[Experiment]) -> str:
         """The command; its filters name every field in which these experiments differ from others of the profile."""
@@ -89,11 +94,13 @@ def _varied_fields(leaderboard: Leaderboard) -> list[str]:
     return [name for name, found in values.items() if len(found) > 1 and name != "seed"]
 
 
-def _format_run(result: Result) -> tuple[str, ...]:
+def _format_run(result: Result, metric: str) -> tuple[str, ...]:
     how = f" x {result.num_ranks}" if result.num_ranks > 1 else ""
     how += ", compiled" if result.compiled else ""
+    value = read_metric(result, metric)
+    shown = NOTHING if value is None else f"{value:.2f}" if is_accuracy(metric) else f"{value:.5g}"
     return (
-        str(result.experiment.seed), f"{result.top1_percent:.2f}", write_hours(result.device_hours),
+        str(result.experiment.seed), shown, write_hours(result.device_hours),
         write_known(result.energy_kwh), write_known(result.peak_memory_gb),
         f"{result.images_per_s:,.1f}", result.loader, f"{result.device}{how}", short_commit(result.commit),
         result.finished_at[:19],

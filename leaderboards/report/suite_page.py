@@ -2,26 +2,26 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.compressed import as_json, compress_within
-from leaderboards.report.downloads import Download, list_chart_files, list_table_files, view_figure
-from leaderboards.report.library import charts_library
-from leaderboards.report.pictures.charts import find_charts
+from leaderboards.report.claims_page import address_of
+from leaderboards.report.compressed import as_json, compress, keep_within
+from leaderboards.report.downloads import Download, FigureView, list_table_files, view_figure
+from leaderboards.report.effects import view_boards_effects
+from leaderboards.report.pictures.learning_curves import NAME, draw_learning_curves
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
-from leaderboards.text.claims import format_claim
+from leaderboards.text.claims import answer, find_answer, format_claim
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import format_power, make_headline, scale_title
+from leaderboards.text.notation import format_power, make_headline, name_status, scale_title
 from leaderboards.text.notes import find_notes
 
-MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
-_CHART = "chart-"  # before a chart's name: the name of its embedded specification
+MOST_BYTES = 1_450_000  # of a page, unless its tables and notes alone have more
 Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
 
 
@@ -54,28 +54,31 @@ def render_suite_page(
         grid: the address of that page, from another served page; "": a file, which asks nobody for anything.
     """
     suite, runs = leaderboard.suite, dict[RunsOfCell, int]()
+    judged = find_answer(suite, claims)
     reader = RunReader(leaderboard)
     tables = [view_table(board, reader, runs) for board in leaderboard.tables.values()]
     boards = zip(leaderboard.tables.values(), tables, strict=True)
     downloads = {table.name: list_table_files(board, table) for board, table in boards}
-    charts = [
-        {
-            **vars(chart),
-            "spec_name": f"{_CHART}{chart.name}",
-            "file": f"{leaderboard.profile_name}.{chart.name}.svg",
-            "downloads": list_chart_files(chart, leaderboard),
-        }
-        for chart in find_charts(leaderboard)
+    figures = [
+        view_figure(
+            leaderboard,
+            figure.name,
+            figure.item,
+            f"{type(figure).__name__.removesuffix('Figure').lower()} figure",
+            pictures[figure.name],
+        )
+        for figure in suite.figures
+        if pictures.get(figure.name)
     ]
-    drawn = [figure for figure in suite.figures if pictures.get(figure.name)]
-    figures = [view_figure(figure, leaderboard, pictures[figure.name]) for figure in drawn]
+    if curves := draw_learning_curves(leaderboard):
+        figures.append(view_figure(leaderboard, NAME, "Learning curves", "accuracies and losses over epochs", curves))
     contents = {
         "runs": as_json({"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]}),
         **_contents_of(downloads.values()),
-        **{chart["spec_name"]: as_json(chart["spec"]) for chart in charts},
-        **_contents_of(figure["downloads"] for figure in figures),
-        **_contents_of(chart["downloads"] for chart in charts),
+        **_contents_of(figure.downloads for figure in figures),
     }
+    texts = {figure.file: figure.source for figure in figures}  # first, as paper and browsers without scripts have them
+    texts |= {name: compress(content) for name, content in contents.items()}
     make = functools.partial(
         _render,
         live=live,
@@ -84,23 +87,26 @@ def render_suite_page(
         suite=suite,
         profile=leaderboard.profile,
         headline=f"{make_headline(leaderboard).told}.",
+        answer=judged and answer(judged),
+        effects=view_boards_effects(leaderboard),
         power=format_power(leaderboard),
         scale=scale_title(leaderboard),
-        counts={status: leaderboard.count(status) for status in STATUSES},
+        counts={name_status(status): n for status in STATUSES if (n := leaderboard.count(status))},
         tables=tables,
         downloads=downloads,
-        charts=charts,
         figures=figures,
-        claims=[{**format_claim(judged), "href": above and f"{above}/claims/{_address(judged)}"} for judged in claims],
+        claims=[
+            {**format_claim(judged), "href": above and f"{above}/claims/{address_of(judged)}"} for judged in claims
+        ],
         comparison=COMPARISON,
         comparisons=write_comparisons(leaderboard),
         notes=find_notes(leaderboard),
         legend=explain(leaderboard),
         links=find_links(above, grid) if above else [],
-        names=set(contents),
+        names=set(texts),
     )
-    empty = make(embedded=dict.fromkeys(contents, ""))
-    return make(embedded=compress_within(MOST_BYTES - len(empty.encode()), contents))
+    empty = make(kept=dict.fromkeys(texts, ""))
+    return make(kept=keep_within(MOST_BYTES - len(empty.encode()), texts))
 
 
 def _contents_of(downloads: Iterable[Sequence[Download]]) -> dict[str, bytes]:
@@ -108,24 +114,23 @@ def _contents_of(downloads: Iterable[Sequence[Download]]) -> dict[str, bytes]:
 
 
 def _render(
-    embedded: Mapping[str, str], names: set[str], live: LiveTable | None, is_served: bool, **shown: object
+    kept: Mapping[str, str],
+    names: set[str],
+    figures: Sequence[FigureView],
+    live: LiveTable | None,
+    is_served: bool,
+    **shown: object,
 ) -> str:
     """Render the page with the contents that fit, and name the others."""
-    has_charts = is_served or any(name.startswith(_CHART) for name in embedded)  # they may come while it is open
-    has_runs = is_served or "runs" in embedded
-    scripts = [name for name, is_needed in (("runs", has_runs), ("charts", has_charts)) if is_needed]
-    kept = ("renew", "live") if live else FOLLOWED if is_served else ()
+    pictures = {figure.file for figure in figures}
+    scripts = ("renew", "live") if live else FOLLOWED if is_served else ()
     return render(
         "live.html.j2" if live else "suite.html.j2",
-        ("embedded", "tables", *scripts, *kept),
-        charts_library() if has_charts else b"",
+        ("embedded", "tables", *(("runs",) if is_served or "runs" in kept else ()), *scripts),
         asks_server=is_served,
         live=live,
-        embedded=embedded,
-        left_out=sorted(names - set(embedded)),
+        figures=[replace(figure, source=kept.get(figure.file, "")) for figure in figures],
+        embedded={name: content for name, content in kept.items() if name not in pictures},
+        left_out=sorted(names - set(kept)),
         **shown,
     )
-
-
-def _address(judged: JudgedClaim) -> str:
-    return f"{judged.paper.name}.html#{judged.scale}-{judged.claim.name}"

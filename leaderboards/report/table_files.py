@@ -25,7 +25,7 @@ class Text:
 
 def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
     """Draw the whole table as SVG and PDF; the same bytes for the same table."""
-    columns = [*table.keys, *table.columns]
+    columns = [table.labels[name] for name in (*table.keys, *table.columns)]
     rows = [
         [[name] for name in columns],
         *([*([key or "-"] for key in keys), *map(_lines, cells)] for keys, cells in table.rows),

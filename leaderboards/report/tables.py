@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leaderboards.boards.board import Board
+from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
 from leaderboards.report.runs_behind import RunReader, RunsOfCell
+from leaderboards.text.labels import label
 from leaderboards.text.notation import NOTHING, format_comparison, format_ours, format_ranks, format_status
 from suite.spec.profile import Row
 
@@ -37,6 +39,7 @@ class TableView:
     title: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
+    labels: Mapping[str, str]  # of keys and columns, for people
     rows: tuple[tuple[Row, tuple[CellView | None, ...]], ...]  # keys and cells
     small_print: str
     mark: str
@@ -50,7 +53,7 @@ def anchor(table: str, row: Row, column: str) -> str:
 
 def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:
     """Write a table. ``runs`` numbers each ``RunsOfCell`` of the page; those of this table are added to it."""
-    plots = {column: plot_column(board, column) for column in board.columns}
+    labels, plots = view_labels(board), {column: plot_column(board, column) for column in board.columns}
     rows = []
     for row in board.paper.rows:
         cells = {column: board.cells.get((row, column)) for column in board.columns}
@@ -62,11 +65,25 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
         title=board.table.item,
         keys=board.paper.row_keys,
         columns=tuple(board.columns),
+        labels=labels,
         rows=tuple(rows),
         small_print=_name_small_print(board),
         mark="difference" if board.is_at_papers_scale else "effect",
-        unfilled=tuple(column for column in board.paper.columns if column not in board.columns),
+        unfilled=tuple(labels[column] for column in board.paper.columns if column not in board.columns),
     )
+
+
+def view_labels(board: Board) -> dict[str, str]:
+    """Keys and columns in words, but for those of custom models, who have their users' names."""
+    metrics = {column: cell.metric for (_, column), cell in board.cells.items()}
+    own = board.table.custom_columns
+    names = (*board.paper.row_keys, *board.paper.columns, *board.columns)
+    return {name: name if name in own else label(name, metrics.get(name, "")) for name in names}
+
+
+def _why_void(cell: Cell) -> str:
+    found = next((failure.reason for failure in cell.coverage.failures if cell.status == "void"), "")
+    return f": {found}" if found else ""
 
 
 def _view_cell(
@@ -79,7 +96,7 @@ def _view_cell(
     return CellView(
         anchor=anchor(board.table.name, row, column),
         ours=format_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
-        status=format_status(cell),
+        status=f"{format_status(cell)}{_why_void(cell)}",
         state=cell.status,
         ranks=format_ranks(cell),
         paper=board.paper.rows[row][column] if board.has_paper else "",

@@ -6,12 +6,18 @@ from leaderboards.judged_claims import JudgedClaim
 from leaderboards.text.notation import NOTHING, format_signed, pad, section, significant_decimals
 from leaderboards.text.records import format_numbers, render_records
 from suite.spec.claims import PaperClaims
+from suite.spec.suite import Suite
 
 CSV_COLUMNS = (
     "claim", "paper", "scale", "verdict", "effect", "low", "high", "p", "p_adjusted", "num_tests", "adjustment", "n",
     "unmatched", "effects", "effects_that_hold", "effects_the_other_way", "seeds_needed", "paper_effect", "unit",
     "relation", "primary", "not_testable", "section",
 )  # fmt: skip
+ANSWERS = {  # to a question of which the claim says yes, by verdict
+    "same direction": "Yes,", "reproduced": "Yes,", "reproduced, smaller": "Yes, but less,", "contradicted": "No,",
+    "opposite direction": "No, the opposite", "unresolved": "Not resolved", "undecided": "Not decided",
+    "not testable here": "Not testable",
+}  # fmt: skip
 LEGEND = """\
 Effect is ours by seed with its 95 % confidence interval (Student's t), in points of accuracy unless a unit stands
 beside it; of a claim of several effects it is the one that decides: that speaks least for a claim that rather holds,
@@ -112,6 +118,26 @@ def format_claim(judged: JudgedClaim) -> dict[str, str]:
     }
 
 
+def find_answer(suite: Suite, claims: Sequence[JudgedClaim]) -> JudgedClaim | None:
+    """The claim that answers a suite's question: the first one about its headline's difference, else about it alone."""
+    places = suite.headline.better, suite.headline.baseline
+    own = [judged for judged in claims if suite.name in judged.suites]
+    asked = [
+        judged
+        for judged in own
+        for effect in judged.claim.effects
+        if tuple(term.place for term in effect.terms if term.suite == suite.name and not term.logged) == places
+    ]
+    return next(iter([*asked, *(judged for judged in own if judged.suites == (suite.name,))]), None)
+
+
+def answer(judged: JudgedClaim) -> str:
+    """``Yes, at laptop scale: ConViT is better …``."""
+    word = ANSWERS.get(judged.verdict, judged.verdict.capitalize())
+    scale = "the paper's" if judged.scale == "paper" else judged.scale
+    return f"{word} at {scale} scale: {judged.claim.statement}"
+
+
 def format_effect(judged: JudgedClaim) -> str:
     """``+2.0 ± 1.9``, with its unit where that is not points."""
     estimate = judged.shown.estimate
@@ -125,11 +151,11 @@ def format_effect(judged: JudgedClaim) -> str:
 
 
 def _format_adjusted(judged: JudgedClaim) -> str:
-    """``0.004 of 28 claims``, or the date of a primary one."""
+    """``0.004 over 28``, the number of the paper's claims, or the date of a primary one."""
     if judged.claim.primary:
         return f"primary, {judged.claim.primary}"
     adjusted, num_tests = judged.judgment.adjusted, judged.judgment.num_tests
-    return NOTHING if adjusted is None else f"{adjusted:.2g} of {num_tests}"
+    return NOTHING if adjusted is None else f"{adjusted:.2g} over {num_tests}"
 
 
 def _format_parts(judged: JudgedClaim) -> str:

@@ -8,7 +8,7 @@ from leaderboards.text.notation import NOTHING, format_difference
 from leaderboards.text.records import format_numbers, render_records
 
 CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
-COMPARISON = ("table", "row", "custom model", "against", "difference", "p", "verdict")
+COMPARISON = ("table", "row", "custom model", "against", "difference", "adjusted p", "verdict")
 
 
 def summarize_comparisons(leaderboard: Leaderboard) -> list[str]:

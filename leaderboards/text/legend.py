@@ -9,8 +9,8 @@ subset of the training images: Student's t, for numbers made of several (changes
 seeds, nor for what no seed changes. ± has two significant digits and the mean as many decimals; without it they are the
 paper's, or more where these would leave only zeros.{compared}
 What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
-result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result that a change of
-the protocol has voided), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
+result; the mean is of the others, and the CSV leaves the place empty), not counted (the same, for a result of another
+version of the protocol), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
 DIFF = " Diff is ours minus the paper's, before rounding."
 EFFECT = """
 Effect is by how many points a number exceeds the baseline that it competes with, and in brackets the same in the

@@ -20,7 +20,8 @@ OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
 CUSTOM_MODELS = """\
 Models beside the papers'. Each is trained by the recipe and on the data of the row's first model; a recipe that was
-changed is named. A custom model is ranked by itself, in that model's place among its competitors. The difference is to
+changed is named. A custom model is ranked by itself, in that model's place among its competitors: its rank stands in
+brackets, and no other rank counts it. The difference is to
 each of the papers' models of the row on the same data: better or worse where p < 0.05 (Student's t by seed, by
 Benjamini and Hochberg's method over a custom model's comparisons by one metric in a table)."""
 
@@ -33,7 +34,7 @@ Recomputed: those named have trained a sample of its runs again, with the same n
 def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard: its scale, the tables, what failed, and the footnotes."""
     suite, note = leaderboard.suite, leaderboard.profile.scale_note
-    counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
+    counts = ", ".join(f"{leaderboard.count(status)} {notation.name_status(status)}" for status in STATUSES)
     headline = [f"Headline: {notation.make_headline(leaderboard).told}.", notation.format_power(leaderboard)]
     notes = (notation.section(f"## {title}", map(_note, of)) for title, of in find_notes(leaderboard).items())
     blocks = [

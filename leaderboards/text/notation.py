@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 
 from leaderboards.boards.board import Board, Leaderboard
-from leaderboards.boards.cells import Cell
+from leaderboards.boards.cells import Cell, CellStatus
 from leaderboards.boards.metrics import is_accuracy
 from leaderboards.published_boards import BoardHeadline
 from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
@@ -64,11 +64,17 @@ def format_ours(cell: Cell, decimals: int) -> str:
 
 
 def format_ranks(cell: Cell) -> str:
-    """``#1``, or ``#1-3`` where the seeds leave it open; empty for what is not ranked."""
+    """``#1``, or ``#1-3`` where the seeds leave it open; in brackets where no other's rank counts it, empty for what is
+    not ranked."""
     if cell.comparison.ranks is None:
         return ""
     best, worst = cell.comparison.ranks
-    return f"#{best}" if best == worst else f"#{best}-{worst}"
+    ranks = f"#{best}" if best == worst else f"#{best}-{worst}"
+    return f"({ranks})" if cell.comparison.is_aside else ranks
+
+
+def name_status(status: CellStatus) -> str:
+    return "not counted" if status == "void" else status
 
 
 def format_status(cell: Cell) -> str:
@@ -80,8 +86,8 @@ def format_status(cell: Cell) -> str:
     if of.status == "done":
         return f"n={count or of.num_done}"
     if of.search is None:
-        return f"{of.status} {of.num_done}/{of.num_planned}"
-    return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
+        return f"{name_status(of.status)} {of.num_done}/{of.num_planned}"
+    return f"{name_status(of.status)} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
 
 
 def scale_title(leaderboard: Leaderboard) -> str:

@@ -32,6 +32,7 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
         "Best of several evaluations": _by_cell(leaderboard, _best),
         "Failed": _by_cell(leaderboard, _failures),
         "Waiting": _waiting(leaderboard),
+        "Seeds planned": _planned(leaderboard),
         "Mixed": [*_commits(leaderboard), *_draws(leaderboard), *mixed],
     }
     return {title: notes for title, notes in found.items() if notes}
@@ -122,6 +123,19 @@ def _draws(leaderboard: Leaderboard) -> list[Note]:
             group |= {experiment.images_drawn_by_seed for experiment in cell.provenance.experiments}
     text = "some draw their images by seed, others have the same in all seeds: an interval of both holds for neither"
     return [Note(_place(leaderboard, *group), text) for group, found in draws.items() if len(found) > 1]
+
+
+def _planned(leaderboard: Leaderboard) -> list[Note]:
+    """Why cells are partial, where others have more seeds: these may be runs of another suite, or of a joined store."""
+    cells = [cell for board in leaderboard.tables.values() for cell in board.cells.values()]
+    full = next((cell for cell in cells if cell.status == "done" and cell.provenance.experiment), None)
+    if leaderboard.plan or full is None or all(cell.status != "partial" for cell in cells):
+        return []
+    text = (
+        f"{full.coverage.num_planned} of every cell, as many as the fullest one has. Its runs may be another suite's, "
+        "or of a store that was joined to this one: then other cells are partial. --seeds says how many to plan"
+    )
+    return [Note(f"{' / '.join(filter(None, full.row))}, {full.column}", text)]
 
 
 def _waiting(leaderboard: Leaderboard) -> list[Note]:

@@ -368,7 +368,7 @@ def crawl(port, start):
         status, said, headers = ask_till_made(port, path)
         assert status in (200, 302), path
         found[path] = said
-        links = [headers["Location"]] if status == 302 else re.findall(r'<a [^>]*href="([^"]*)"', said)
+        links = [headers["Location"]] if status == 302 else re.findall(r'<a [^>]*href="(?!https:)([^"]*)"', said)
         for link in (html.unescape(urljoin(path, link)) for link in links):
             target, _, place = link.partition("#")
             places |= {(target, place)} if place else set()
@@ -389,7 +389,8 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
             "/s3cret/claims/convit.html",
             f"{board}laptop.html",
         } < set(found)
-        assert {"/s3cret/smoke.figure2a.svg", f"{board}laptop.figure2a.svg"} < set(found)
+        for picture in ("/s3cret/smoke.figure2a.svg", f"{board}laptop.figure2a.svg"):  # for pages that are too large
+            assert ask_till_made(port, picture)[0] == 200
         assert found[f"{board}smoke.html"] == ""  # the grid's own, which is at the root
         for target, place in places:
             assert f'id="{place}"' in found[target], place

@@ -8,9 +8,11 @@ from scipy.stats import false_discovery_control, ttest_rel
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.joined_stores import joined
 from leaderboards.custom_models import find_comparisons
+from leaderboards.report.suite_page import render_suite_page
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.custom_models import render_comparisons_csv, summarize_comparisons
 from leaderboards.text.markdown import render_markdown
+from leaderboards.text.notation import format_ranks
 from suite.base.errors import RecordError, SpecError
 from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import with_custom_models
@@ -94,6 +96,16 @@ def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_custom_model_has_it
     assert {key: cell for key, cell in with_it.items() if key in without} == without
     assert without[ROW, "convit_top1"].comparison.ranks == (1, 1)
     assert with_it[ROW, "mine_top1"].comparison.ranks == (1, 1)
+    ranks = [format_ranks(with_it[ROW, column]) for column in ("convit_top1", "mine_top1")]
+    assert ranks == ["#1", "(#1)"]  # no two alike in a row
+
+
+def test_comparisons_can_be_filtered_sorted_and_folded_on_the_page(entered, table2, tmp_path):
+    page = render_suite_page(make_leaderboard(table2, "laptop", tmp_path), {})
+    assert 'data-filter="t-custom"' in page
+    assert '<table id="t-custom"' in page
+    assert "comparisons with the papers' models</summary>" in page.replace("&#39;", "'")
+    assert "adjusted by Benjamini" in page
 
 
 def test_each_of_the_row_s_models_is_tested_against_as_scipy_does_by_seed(entered, table2, tmp_path):

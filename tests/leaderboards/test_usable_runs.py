@@ -40,7 +40,7 @@ def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, 
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     cell = leaderboard.board().cells[("pruned",), "a"]
     assert (cell.status, cell.estimate.values) == ("void", {0: 80})
-    assert "80.00 **void 1/2**" in render_markdown(leaderboard)
+    assert "80.00 **not counted 1/2**" in render_markdown(leaderboard)
     assert "made under protocol 0, expected" in render_markdown(leaderboard)
     assert "--retry-failed" in render_markdown(leaderboard)
     assert render_csv(leaderboard.board()).splitlines()[1] == "pruned,,,"

@@ -18,6 +18,7 @@ from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
 
 Floats = NDArray[np.float64]
+MOST_BANDS = 3  # in a panel: more hide each other
 _MOST_KEPT = 2048  # runs whose numbers are kept at hand
 
 
@@ -84,10 +85,10 @@ def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_pare
     return curve
 
 
-def name_num_seeds(curves: Iterable[Curve]) -> str:
-    """The note that says what lines and bands are."""
-    num = count_seeds(curves)
-    return "One seed." if num == "1" else f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
+def name_num_seeds(curves: Iterable[Curve], num_lines: int = 1) -> str:
+    """The note that says what lines are, and bands, or with many lines the bars at their ends."""
+    num, what = count_seeds(curves), "bands" if num_lines <= MOST_BANDS else "bars at their ends"
+    return "One seed." if num == "1" else f"Lines: mean of {num} seeds; {what}: from the lowest to the highest."
 
 
 def count_seeds(curves: Iterable[Curve]) -> str:

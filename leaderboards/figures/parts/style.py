@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -13,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, to_hex, to_rgb
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
@@ -29,6 +30,7 @@ from suite.spec.figures import Figure
 BLACK, GREEN = "#000000", "#009E73"
 COLORS = ("#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", BLACK, GREEN)
 MARKERS = ("o", "s", "^", "v", "P", "D", "X", "<", ">", "p")
+MODEL_COLORS = {"convit": COLORS[1], "deit": COLORS[0]}  # in every figure
 DEPTH_COLORS = "viridis"  # of what is ordered
 PALEST = 0.9  # of DEPTH_COLORS: its bright end cannot be read on white
 NEUTRAL = "#555555"
@@ -93,10 +95,24 @@ def titled_canvas(heading: str, paragraphs: Iterable[str], width: float, height:
     return canvas
 
 
-def marks(num: int, *reserved: str) -> list[tuple[str, str]]:
-    """(colour, marker) of ``num`` series, without the reserved colours."""
-    colors = [color for color in COLORS if color not in reserved]
-    return [(colors[i % len(colors)], MARKERS[i % len(MARKERS)]) for i in range(num)]
+def marks(labels: Sequence[str], *reserved: str) -> list[tuple[str, str]]:
+    """(colour, marker) of each series, without the reserved colours. A model of ``MODEL_COLORS`` has its own; a second
+    series of it has another."""
+    own: dict[str, str] = {}  # colour -> label
+    for label in labels:
+        own.setdefault(next((color for name, color in MODEL_COLORS.items() if name in label.lower()), ""), label)
+    colors = [color for color in COLORS if color not in (*reserved, *own)] or list(COLORS)
+    rest = itertools.cycle(colors)
+    of = {label: color for color, label in own.items() if color}
+    return [(of.get(label) or next(rest), MARKERS[i % len(MARKERS)]) for i, label in enumerate(labels)]
+
+
+def shades(color: str, num: int) -> list[str]:
+    """``num`` shades of a colour, from dark to light; one is the colour itself."""
+    shares = np.linspace(-0.35, 0.5, num) if num > 1 else [0.0]
+    rgb = np.array(to_rgb(color))
+    mixed = (rgb * (1 + share) if share < 0 else rgb + (1 - rgb) * share for share in shares)
+    return [to_hex((one[0], one[1], one[2])) for one in mixed]
 
 
 def legend_entries(marks: Iterable[tuple[str, tuple[Any, str]]], **line: Any) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""Charts and small plots of the pages."""
+"""Learning curves and small plots of the pages."""

@@ -1,6 +1,7 @@
 """Cells of a column -> ours, its interval and the paper's number as positions in the small plots of the cells.
 
-All plots of a column share one scale. Away from the paper's scale a plot shows the cell's effect beside the paper's.
+All plots of a column share one scale. Away from the paper's scale a plot shows the cell's effect, and nothing of the
+paper's.
 """
 
 from collections.abc import Mapping
@@ -8,10 +9,12 @@ from dataclasses import astuple, dataclass
 
 from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
+from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.rules import Interval
 from suite.spec.profile import Row
 
 WIDTH = 100.0
+LIMIT = 8.0  # standard deviations, as in the figure of all claims
 _EDGE = 5.0  # where the smallest and the largest number stand
 
 
@@ -37,9 +40,14 @@ def plot_column(board: Board, column: str) -> dict[Row, Plot]:
     return scale(plots)
 
 
-def plot_effect(mean: float | None, interval: Interval | None, paper: float | None) -> Plot | None:
-    """The plot of one effect on a scale of its own, with the zero; None without a mean."""
-    return scale({(): _plot_numbers(mean, interval, paper, 0.0)}).get(())
+def plot_on_one_axis(estimate: Estimate) -> Plot | None:
+    """The plot of an effect in standard deviations over its seeds, cut at ``LIMIT``, as all claims' effects are drawn;
+    None without a deviation."""
+    if estimate.mean is None or estimate.interval is None or not estimate.sd:
+        return None
+    ends = (estimate.mean, estimate.interval.low, estimate.interval.high)
+    ours, low, high = (max(-LIMIT, min(LIMIT, end / estimate.sd)) for end in ends)
+    return scale({(): Plot(ours, low, high, zero=0.0), ("from",): Plot(-LIMIT), ("to",): Plot(LIMIT)})[()]
 
 
 def scale(plots: Mapping[Row, Plot | None]) -> dict[Row, Plot]:
@@ -59,18 +67,17 @@ def scale(plots: Mapping[Row, Plot | None]) -> dict[Row, Plot]:
 
 
 def _plot(board: Board, cell: Cell) -> Plot | None:
-    """A number beside the paper's, where the two may be compared: at its scale, or where both are gains or changes."""
+    """A number beside the paper's, at its scale."""
     if not cell.is_usable:
         return None
-    comparable = board.is_at_papers_scale or not cell.metric
-    paper, zero = cell.paper if comparable else None, 0.0 if cell.is_change else None
+    paper, zero = cell.paper if board.is_at_papers_scale else None, 0.0 if cell.is_change else None
     return _plot_numbers(cell.mean, cell.interval, paper, zero)
 
 
 def _plot_effect_of(board: Board, cell: Cell) -> Plot | None:
     effect = board.effects.get((cell.row, cell.column))
     found = effect.difference if effect else None
-    return _plot_numbers(found.mean, found.interval, found.paper, 0.0) if found and found.is_usable else None
+    return _plot_numbers(found.mean, found.interval, None, 0.0) if found and found.is_usable else None
 
 
 def _plot_numbers(mean: float | None, interval: Interval | None, paper: float | None, zero: float | None) -> Plot:

@@ -20,18 +20,8 @@ window.renew = (() => {
   }
 
   function replaceEmbedded(page) {
-    const changed = [];
-    const old = new Map([...document.querySelectorAll("script[data-embedded]")].map((one) => [one.dataset.embedded, one]));
-    for (const one of page.querySelectorAll("script[data-embedded]")) {
-      const known = old.get(one.dataset.embedded);
-      old.delete(one.dataset.embedded);
-      if (known?.textContent === one.textContent) continue;
-      changed.push(one.dataset.embedded);
-      if (known) known.textContent = one.textContent;
-      else document.body.append(one);
-    }
-    for (const [name, gone] of old) gone.remove(), changed.push(name);
-    return changed;
+    document.querySelectorAll("script[data-embedded]").forEach((old) => old.remove());
+    document.body.append(...page.querySelectorAll("script[data-embedded]"));
   }
 
   function place(section, before) {
@@ -64,7 +54,8 @@ window.renew = (() => {
     if ((panel && !panel.hidden) || fresh.some((section) => oldOf(section) && isInUse(oldOf(section)))) return false;
     if (headerOf(page).outerHTML !== header && headerOf(document).contains(document.activeElement)) return false;
     replaceHeader(page);
-    const changed = replaceEmbedded(page), known = new Set(found.map(idOf));
+    replaceEmbedded(page);
+    const known = new Set(found.map(idOf));
     for (const section of sectionsOf(document)) if (!known.has(idOf(section))) section.remove();
     let before = live;
     for (const section of found) {
@@ -73,7 +64,7 @@ window.renew = (() => {
       else before = sources.get(idOf(section)) === source ? old : fill(old, section);
       sources.set(idOf(section), source);
     }
-    document.dispatchEvent(new CustomEvent("renewed", { detail: { changed: changed } }));
+    document.dispatchEvent(new CustomEvent("renewed"));
     return true;
   };
 })();

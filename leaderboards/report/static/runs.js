@@ -23,7 +23,7 @@
     Object.assign(close, { type: "button", className: "close" });
     close.addEventListener("click", () => hide(true));
     const head = element("thead", "", [element("tr", "", columns.map((text) => {
-      const th = element("th", text);
+      const th = element("th", text === "metric" ? cell.metric : text);
       th.scope = "col";
       return th;
     }))]);

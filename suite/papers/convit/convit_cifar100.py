@@ -41,7 +41,7 @@ SUITE = Suite(
     name="convit_cifar100",
     paper=PAPER.title,
     item="Fig. 11a",
-    question="Does the convolutional prior help on CIFAR-100, and more in larger models?",
+    question="Does the convolutional prior help on a small data set, and more in larger models?",
     tables=(
         Table(
             name="convit_figure11a",

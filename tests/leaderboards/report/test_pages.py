@@ -8,28 +8,41 @@ import re
 import shlex
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import matplotlib
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 from launchers.command.command_line import parse_options
 from launchers.command.custom_models import parse_custom_model
 from launchers.command.grid_request import GridRequest
 from launchers.core.plan import select
 from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.budget import estimate_cost
+from leaderboards.figures.parts.style import write
+from leaderboards.judged_claims import judge
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.report import suite_page
-from leaderboards.report.compressed import compress_within
+from leaderboards.report.compressed import as_source, compress, keep_within
+from leaderboards.report.effects import view_boards_effects
 from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
-from leaderboards.report.pictures.charts import find_charts
+from leaderboards.report.pictures.learning_curves import (
+    draw_learning_curves,
+    find_learning_curves,
+    name_configurations,
+)
 from leaderboards.report.pictures.plots import Plot, plot_column, scale
-from leaderboards.report.runs_behind import COLUMNS, RunReader
+from leaderboards.report.runs_behind import COLUMNS, METRIC, RunReader
 from leaderboards.report.suite_page import render_suite_page
 from leaderboards.report.table_files import draw_table
 from leaderboards.report.tables import view_table
+from leaderboards.survey import IndexLine
 from leaderboards.text.csv_files import render_csv
+from leaderboards.text.labels import label
 from leaderboards.text.markdown import render_markdown
 from suite.papers import get_suite
 from suite.spec.custom_entries import with_custom_models
@@ -152,7 +165,7 @@ def test_away_from_the_papers_scale_a_plot_is_of_the_effect(table2, fill, tmp_pa
 
 
 def test_what_would_make_a_page_too_large_is_left_out():
-    found = compress_within(400, {"large": bytes(range(256)) * 2, "small": b"x" * 1000})  # which compresses well
+    found = keep_within(400, {"large": "x" * 400, "small": compress(b"x" * 1000)})
     assert {name: gzip.decompress(base64.b64decode(content)) for name, content in found.items()} == {
         "small": b"x" * 1000
     }
@@ -160,9 +173,9 @@ def test_what_would_make_a_page_too_large_is_left_out():
 
 def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp_path, monkeypatch):
     fill(1)
-    suite = table2.model_copy(update={"footnotes": ("a word, " * 60_000,)})  # as where much has failed
+    suite = table2.model_copy(update={"footnotes": ("a word, " * 110_000,)})  # as where much has failed
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
-    noise = random.Random(0).randbytes(550_000)
+    noise = base64.b64encode(random.Random(0).randbytes(550_000))
     page = render_suite_page(
         leaderboard, {"figure2a": {"svg": b'<svg width="72pt" height="36pt">' + noise, "pdf": b"small"}}
     )
@@ -176,11 +189,11 @@ def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp
     page = render_suite_page(leaderboard, {})
     elements = Elements(page)
     used = {name for _, attributes in elements.found for name in attributes}
-    assert not used & {"data-embedded", "data-runs", "data-download", "data-chart", "data-picture"}
+    assert not used & {"data-embedded", "data-runs", "data-download", "data-file"}
     assert not re.search("Point at a number|Download:", elements.text)
     told = re.search(r"would be too large: (.*)\. The files", elements.text)[1].split(", ")
     tables = [f"laptop.{table}.{kind}" for table in leaderboard.tables for kind in ("csv", "tex", "svg", "pdf")]
-    assert sorted(told) == sorted(["chart-figure2a", "runs", *tables])
+    assert sorted(told) == sorted(["runs", *tables])
 
 
 def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, finish, tmp_path):
@@ -189,7 +202,7 @@ def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, 
     leaderboard = make_leaderboard(table2, "laptop", tmp_path)
     told = RunReader(leaderboard).of_cell(leaderboard.board().cells[("10",), "deit_top1"])
     lines = [dict(zip(COLUMNS, run, strict=True)) for run in told.runs]
-    assert [(line["seed"], line["top-1 %"], line["commit"]) for line in lines] == [
+    assert [(line["seed"], line[METRIC], line["commit"]) for line in lines] == [
         ("0", "40.00", "0" * 10), ("2", "42.00", "0" * 10)
     ]  # fmt: skip
     *_, only = told.command.partition(" --only ")
@@ -241,43 +254,103 @@ def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, f
     assert {one.configuration for one in chosen} == {SMALL.configuration, other.configuration}
 
 
-def test_learning_curves_have_the_seeds_band_and_at_the_papers_scale_its_accuracy(table2, finish_experiment, tmp_path):
+def curves_of(leaderboard):
+    return find_learning_curves(leaderboard, name_configurations(leaderboard))
+
+
+def test_learning_curves_are_of_all_seeds_and_drawn_for_print_as_for_a_screen(table2, finish_experiment, tmp_path):
     for seed in range(2):
         run = finish_experiment(table2.profile("paper").entries[0].experiment.with_seed(seed), 40.0)
         for step in (1, 2):
             run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "top1_percent": 20.0 * step + seed})
-    (_, curves) = find_charts(make_leaderboard(table2, "paper", tmp_path))
-    values = curves.spec["data"]["values"]
-    ours = [(point["x"], point["low"], point["ours"], point["high"]) for point in values if "ours" in point]
-    assert ours == [(0.5, 20.0, 20.5, 21.0), (1.0, 40.0, 40.5, 41.0)]
-    assert [(point["x"], point["paper"]) for point in values if "paper" in point] == [(0.5, 34.8), (1.0, 34.8)]
+    leaderboard = make_leaderboard(table2, "paper", tmp_path)
+    (curve,) = curves_of(leaderboard)["top1_percent"].values()
+    assert [*zip(curve.epochs, curve.low, curve.mean, curve.high, strict=True)] == [
+        (0.5, 20.0, 20.5, 21.0), (1.0, 40.0, 40.5, 41.0)
+    ]  # fmt: skip
+    drawn = draw_learning_curves(leaderboard)
+    assert drawn["svg"].startswith(b"<?xml")
+    assert drawn["pdf"].startswith(b"%PDF")
+    assert f'src="{as_source(drawn["svg"])}"' in render_suite_page(leaderboard, {})
 
 
-def test_of_a_cell_with_a_failed_seed_no_learning_curve_is_charted_as_none_is_drawn(table2, finish, tmp_path):
+def test_of_a_cell_with_a_failed_seed_no_learning_curve_is_drawn(table2, finish, tmp_path):
     for seed in range(2):
         run = finish("deit", "5", seed, 40.0)
         for step in (1, 2):
             run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "loss": 2.0 / step})
     run.result_path.write_text("{")
-    assert "learning_curves" not in [chart.name for chart in find_charts(make_leaderboard(table2, "laptop", tmp_path))]
+    assert draw_learning_curves(make_leaderboard(table2, "laptop", tmp_path)) == {}
 
 
-def test_a_papers_line_figure_is_a_chart_of_ours_with_intervals_and_the_papers(table2, fill, tmp_path):
-    fill(3)
-    (figure,) = find_charts(make_leaderboard(table2, "laptop", tmp_path))
-    points = [point for point in figure.spec["data"]["values"] if point["line"] == "DeiT"]
-    assert [(point["x"], point["ours"], point["paper"]) for point in points][:2] == [
-        (5.0, 40.5, 34.8),
-        (10.0, 48.5, 48.0),
-    ]
-    assert all(point["low"] < point["ours"] < point["high"] for point in points)
-
-
-def test_what_was_logged_once_is_no_learning_curve_and_the_one_metric_left_names_its_axis(table2, finish, tmp_path):
+def test_what_was_logged_once_is_no_learning_curve(table2, finish, tmp_path):
     run = finish("deit", "5", 0, 40.0)
     for step in (1, 2):
         run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "loss": 2.0 / step})
     run.append_metrics({"step": 2, "num_steps": 2, "epoch": 1.0, "top1_percent": 40.0})
-    (_, curves) = find_charts(make_leaderboard(table2, "laptop", tmp_path))
-    assert curves.metrics == ("Training loss",)
-    assert {layer["encoding"]["y"]["title"] for layer in curves.spec["layer"]} == {"Training loss"}
+    assert list(curves_of(make_leaderboard(table2, "laptop", tmp_path))) == ["loss"]
+
+
+def test_a_cells_runs_show_the_metric_of_the_cell(table2, fill, tmp_path):
+    fill(1)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    reader, cells = RunReader(leaderboard), leaderboard.board().cells
+    of_top1, of_top5 = (reader.of_cell(cells[("5",), f"deit_{metric}"]) for metric in ("top1", "top5"))
+    assert (of_top1.metric, of_top5.metric) == ("Top-1 accuracy, %", "Top-5 accuracy, %")
+    assert of_top1.runs[0][1] == f"{cells[('5',), 'deit_top1'].mean:.2f}"
+    assert of_top5.runs[0][1] == f"{cells[('5',), 'deit_top5'].mean:.2f}"
+
+
+def test_ours_and_the_papers_effects_never_share_an_axis_away_from_its_scale(table2, fill, tmp_path):
+    fill(3)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    lines = view_boards_effects(leaderboard).lines
+    assert [line.name for line in lines] == ["5", "10", "30", "50", "100"]
+    assert lines[0].paper == "+13.0"
+    assert all(line.plot.paper is None for line in lines)
+    assert max(line.paper_plot.ours for line in lines) == lines[0].paper_plot.ours == 95.0  # the paper's own scale
+    assert max(line.plot.high for line in lines) == 95.0
+    board = leaderboard.board()
+    assert all(plot.paper is None for column in board.columns for plot in plot_column(board, column).values())
+
+
+def test_the_index_asks_its_first_question_first_and_then_goes_by_paper(table2, fill, tmp_path):
+    fill(3)
+    suites = [get_suite(name) for name in ("cmhsa_cifar100", "cordonnier_heads", "convit_psa", "sample_efficiency")]
+    found = make_leaderboard(table2, "laptop", tmp_path)
+    lines = [IndexLine(suite, "laptop", error="x") for suite in suites[:-1]]
+    lines.append(IndexLine(suites[-1], "laptop", found, estimate_cost(found.profile, found.collection)))
+    page = render_index_html(lines, judge(lambda name: found if name == "sample_efficiency" else None, "laptop"))
+    order = sorted(suites, key=lambda suite: html.unescape(page).index(suite.question))
+    assert [suite.name for suite in order] == ["sample_efficiency", "cordonnier_heads", "convit_psa", "cmhsa_cifar100"]
+    text = " ".join(Elements(page).text.split())
+    assert "ConViT over DeiT on 5 % of the images: +9" in text.partition("Questions and answers")[0]
+    assert "the paper, at its own scale: +13.0" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "expected"),
+    [
+        ("top1", "top1_percent", "Top-1 accuracy, %"), ("deit_top1", "top1_percent", "DeiT top-1, %"),
+        ("top1_gap_percent", "", "Top-1 gap, %"), ("train_size_percent", "", "Images in training set, %"),
+        ("vit_s_h16_change", "", "ViT s 16 heads change"), ("accuracy", "top1_fraction", "Accuracy"),
+        ("gain_points", "", "Gain, points"), ("num_heads", "", "Heads"),
+    ],
+)  # fmt: skip
+def test_labels_are_written_for_people(name, metric, expected):
+    assert label(name, metric) == expected
+
+
+def test_a_picture_keeps_what_is_drawn_and_a_large_one_is_a_png_in_few_colours():
+    canvas = Canvas(figsize=(3, 2))
+    canvas.text(0.1, 0.5, 'a < "b" & %#')
+    svg, png = (write(canvas, kind) for kind in ("svg", "png"))
+    text = unquote(as_source(svg, png).removeprefix("data:image/svg+xml,"))
+    drawn = ElementTree.fromstring(text)
+    uses = [one.attrib["{http://www.w3.org/1999/xlink}href"][1:] for one in drawn.iter() if one.tag.endswith("use")]
+    assert len(uses) == len('a < "b" & %#')
+    assert set(uses) <= {one.attrib.get("id") for one in drawn.iter()}
+    for number in range(400):
+        canvas.text(0.1, number / 400, "many letters " * 4, fontsize=2)
+    large = as_source(write(canvas, "svg"), write(canvas, "png"))
+    assert large.startswith("data:image/png;base64,")

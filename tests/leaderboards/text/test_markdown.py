@@ -102,7 +102,8 @@ def test_what_is_not_done_is_marked_and_counted(table2, finish, tmp_path):
     rows = table_rows(markdown)
     assert rows[2][1:3] == ["40.0 **partial 1/2**", "34.8"]
     assert rows[4][1:4] == ["**missing 0/2**", "66.1", "baseline"]
-    assert "30 cells: 2 done, 2 partial, 0 failed, 0 void, 26 missing." in markdown
+    assert "30 cells: 2 done, 2 partial, 0 failed, 0 not counted, 26 missing." in markdown
+    assert "top1: 2 of every cell, as many as the fullest one has." in markdown
 
 
 def test_a_failed_run_is_listed_once_with_its_reason_and_log(table2, finish, tmp_path):
@@ -119,7 +120,7 @@ def test_a_corrupt_result_does_not_hide_the_other_cells(table2, fill, finish, tm
     run = finish("deit", "5", 0, 40.0)
     run.result_path.write_text("{")
     markdown = render_markdown(make_leaderboard(table2, "laptop", tmp_path))
-    assert "26 done, 0 partial, 4 failed, 0 void, 0 missing" in markdown
+    assert "26 done, 0 partial, 4 failed, 0 not counted, 0 missing" in markdown
     assert str(run.result_path) in markdown
 
 
