@@ -9,8 +9,8 @@ from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
-from leaderboards.figures.curves import draw_panel
 from leaderboards.figures.parts import style
+from leaderboards.figures.parts.curve_panel import draw_panel
 from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
 from leaderboards.text.notation import format_signed

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from imagesets.decode import read_size
-from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index
 from imagesets.originals.folders import EXTENSIONS
+from imagesets.originals.samples import place_rows
 from suite.base.errors import DataError
 
 _SEVERITIES = 5
@@ -42,13 +42,14 @@ class TestSet:
     answers: tuple[tuple[int, ...], ...] = ()
 
 
-class _Files(StoredImages):
-    def __init__(self, paths: Sequence[Path], labels: Sequence[int]) -> None:
-        sizes = np.array([read_size(path.read_bytes()) for path in paths], np.int32)
-        super().__init__(Index(np.array(labels, np.int64), sizes, Index.encode_names(list(map(str, paths)))))
-
-    def read(self, index: int) -> bytes:
-        return Path(self.name(index)).read_bytes()
+def _in_files(paths: Sequence[Path], labels: Sequence[int]) -> StoredImages:
+    """Images in files of their own."""
+    sizes = np.array([read_size(path.read_bytes()) for path in paths], np.int32)
+    names = [str(path.absolute().relative_to("/")) for path in paths]
+    num_bytes = np.array([path.stat().st_size for path in paths], np.int64)
+    return StoredImages(
+        Index(np.array(labels, np.int64), sizes, Index.encode_names(names), {"num_bytes": num_bytes}), Path("/")
+    )
 
 
 def read_sources(source: Path, classes: Sequence[str], images: Path | None) -> Iterator[TestSet]:
@@ -84,12 +85,18 @@ def _read_array(path: Path) -> Iterator[TestSet]:
     side = pixels.shape[1] if pixels.ndim == 4 else 0
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), side, side, 3):
         raise DataError(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 squares for {len(labels)} labels")
-    sizes = np.full((len(labels), 2), side, np.int32)
+    sizes, places = np.full((len(labels), 2), side, np.int32), place_rows(pixels)
     share = len(labels) // (_SEVERITIES if is_in_parts else 1)
     for number, first in enumerate(range(0, len(labels), share), start=1):
         part = slice(first, first + share)
-        index = Index(labels[part], sizes[part], Index.encode_names([]))
-        yield TestSet(f"{path.stem}/{number}" if is_in_parts else "", MemoryImages(pixels[part], index, path))
+        names = Index.encode_names([""] * len(labels[part]))
+        images = StoredImages(
+            Index(labels[part], sizes[part], names, {name: column[part] for name, column in places.items()}),
+            path.parent,
+            [path.name],
+        )
+        images.stored_side = side
+        yield TestSet(f"{path.stem}/{number}" if is_in_parts else "", images)
 
 
 def _read_folders(source: Path, folder: Path, classes: Sequence[str]) -> Iterator[TestSet]:
@@ -99,7 +106,7 @@ def _read_folders(source: Path, folder: Path, classes: Sequence[str]) -> Iterato
         found = [(path, known[one.name]) for one in below for path in _images(one)]
         among = tuple(sorted({label for _, label in found}))
         part = folder.relative_to(source).as_posix()
-        files = _Files([path for path, _ in found], [label for _, label in found])
+        files = _in_files([path for path, _ in found], [label for _, label in found])
         yield TestSet(part.strip("."), files, among if len(among) < len(classes) else ())
         return
     if not below or any(map(_images, below)):
@@ -122,4 +129,4 @@ def _read_real(source: Path, images: Path | None) -> TestSet:
     if not isinstance(answers, list) or sorted(found) != list(range(1, len(answers) + 1)):
         raise DataError(f"{images} has {len(found)} validation images, expected the {len(answers)} of {source}")
     paths = [found[number] for number in sorted(found)]
-    return TestSet("", _Files(paths, [0] * len(paths)), answers=tuple(map(tuple, answers)))
+    return TestSet("", _in_files(paths, [0] * len(paths)), answers=tuple(map(tuple, answers)))
