@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from suite.base.errors import SuiteError
 
-_SHARE = 0.2  # of a core at most, whatever it costs to make a page once
-
 
 @dataclass(frozen=True)
 class ServedPage:
@@ -39,10 +37,10 @@ class CachedPage:
     Args:
         make: function that makes the page anew; None leaves it as it is.
         every_s: seconds between two makings, at least.
-        share: share of a core that it may take.
+        share: share of a core that it may take, whatever it costs to make the page once.
     """
 
-    def __init__(self, make: Callable[[], ServedPage | None], every_s: float, share: float = _SHARE) -> None:
+    def __init__(self, make: Callable[[], ServedPage | None], every_s: float, share: float = 0.2) -> None:
         self._make, self._every_s, self._share = make, every_s, share
         self._lock = threading.Lock()
         self._latest: ServedPage | None = None

@@ -16,6 +16,7 @@ from launchers.live.board import ServedBoard
 from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.boards.board import check_store
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.compressed import without_controls
 from leaderboards.report.findings_page import render_findings_html
@@ -44,14 +45,12 @@ class ServedSite:
 
     def find(self, path: str) -> tuple[CachedPage, str] | None:
         """A page, and the name of the file that is wanted of those it links to, "" for itself; None: there is none."""
-        if (page := self._find_page(path)) is not None:
-            return page, ""
         folder, _, name = path.rpartition("/")
-        if not name.endswith(".svg"):
-            return None
-        scale = name.rsplit(".", 2)[0]
-        page = self._find_page(f"{folder}/{scale}.html" if folder else "")
-        return None if page is None else (page, name)
+        linked = name if name.endswith(".svg") else ""
+        if linked:
+            path = f"{folder}/{name.rsplit('.', 2)[0]}.html" if folder else ""
+        page = self._find_page(path)
+        return None if page is None else (page, linked)
 
     def _find_page(self, path: str) -> CachedPage | None:
         page = self.pages.get(path) or self.find_more(path)
@@ -72,31 +71,25 @@ def make_site(grid: GridRequest, state: StateReader) -> ServedSite:
             found["board"] = board.mark() + shown.trouble  # which is tried again as long as there is one
         return ServedPage.of(json.dumps(without_controls(found), allow_nan=False), "application/json")
 
-    def make_index() -> ServedPage:
-        lines = read_lines(options.runs, (name, grid.profile_name))
-        return ServedPage.of(render_index_html(lines, judge_all(lines, options.runs), grid="./"), "text/html")
+    def read() -> tuple[list[IndexLine], list[JudgedClaim]]:
+        check_store(options.runs)
+        lines = list(survey(options.runs, also=(name, grid.profile_name)))  # the grid's suite may be none of ours
+        return lines, judge_all(lines, options.runs)
 
     def make_claims(paper: PaperClaims) -> ServedPage:
-        claims = judge_all(read_lines(options.runs, (name, grid.profile_name)), options.runs)
-        own = [judged for judged in claims if judged.paper is paper]
-        return ServedPage.of(render_claims_html(paper, own, grid="../"), "text/html")
+        claims = [judged for judged in read()[1] if judged.paper is paper]
+        return ServedPage.of(render_claims_html(paper, claims, grid="../"), "text/html")
 
     pages = {
         "": shown,
         STATE: CachedPage(make_state, _EVERY_S_OF_SLURM if options.cluster == "slurm" else _EVERY_S),
-        "index.html": _cache_other(make_index),
+        "index.html": _cache_other(lambda: ServedPage.of(render_index_html(*read(), grid="./"), "text/html")),
         "findings.html": _cache_other(lambda: ServedPage.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in list_claims():
         pages[f"claims/{paper.name}.html"] = _cache_other(functools.partial(make_claims, paper))
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
     return ServedSite(pages, functools.partial(_find_board, store=options.runs), own)
-
-
-def read_lines(store: Path, grid: tuple[str, str]) -> list[IndexLine]:
-    """A line for each suite at each scale that has runs, and for the grid's, which may be none of ours."""
-    check_store(store)
-    return list(survey(store, also=grid))
 
 
 def _find_board(path: str, store: Path) -> CachedPage | None:

@@ -71,25 +71,20 @@ class StateReader:
         return {
             "summary": summarize(found) + ("" if left is None else f", about {clock(left)} to go"),
             "share": sum(1.0 if status.has_failed else _share(status) for status in found) / max(1, len(found)),
-            "end": self._describe_end(found) if self._end else "",
+            "end": self._describe_end(found, *self._end) if self._end else "",
             "is_whole": all(status.state == "done" for status in found),
             "hours": describe_costs(sum_costs(found, self._profile)),
             "troubles": find_troubles(self._store, found),
             "runs": [_view(status, names[status.job.experiment.id]) for status in in_order(found)],
         }
 
-    def _describe_end(self, found: Sequence[JobStatus]) -> str:
+    def _describe_end(self, found: Sequence[JobStatus], how: str, seconds: float) -> str:
         """``60 of 60 done in 7:12``, or what failed, and the command that goes on."""
-        assert self._end is not None
-        counts = Counter("failed" if status.has_failed else status.state for status in found)
-        how, seconds = self._end
-        text = f"{counts['done']} of {len(found)} done in {clock(seconds)}"
-        text += f", {counts['failed']} failed" if counts["failed"] else ""
-        num_left = sum(status.goes_on for status in found)
-        text += f", {num_left} go on" if num_left else ""
+        counts = Counter("failed" if one.has_failed else "go on" if one.goes_on else one.state for one in found)
+        text = f"{how and how + ': '}{counts['done']} of {len(found)} done in {clock(seconds)}"
+        text += "".join(f", {counts[name]} {name}" for name in ("failed", "go on") if counts[name])
         retry = " --retry-failed" if counts["failed"] and "--retry-failed" not in self._command else ""
-        again = "" if counts["done"] == len(found) else f". To go on: {self._command}{retry}"
-        return f"{how}: {text}{again}" if how else f"{text}{again}"
+        return text if counts["done"] == len(found) else f"{text}. To go on: {self._command}{retry}"
 
 
 def jobs_of(grid: GridRequest) -> list[Job]:
