@@ -142,7 +142,7 @@ def check_texts(leaderboard):
     """Check the sentences beside the tables."""
     markdown = render_markdown(leaderboard)
     assert (
-        f"{leaderboard.num_cells} cells: {leaderboard.num_cells} done, 0 partial, 0 failed, 0 void, 0 missing."
+        f"{leaderboard.num_cells} cells: {leaderboard.num_cells} done, 0 partial, 0 failed, 0 not counted, 0 missing."
         in markdown
     )
     assert not any(f"\n## {title}" in markdown for title in ("Failed", "Waiting", "Mixed"))

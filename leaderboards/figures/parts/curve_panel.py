@@ -15,7 +15,14 @@ _BESIDE = 0.02  # of the x axis, between the bars beside the ends of lines
 def draw_panel(
     axes: Axes, curves: Mapping[str, Curve], marks: Mapping[str, tuple[str, str]], dashed: Collection[str] = ()
 ) -> None:
-    """Draw the curves, with bands where they are few, else with bars beside their ends."""
+    """Draw curves of one metric, with bands where they are few, else with bars beside their ends.
+
+    Args:
+        axes: Panel.
+        curves: Curves by label.
+        marks: Color and marker of each label.
+        dashed: Labels whose lines are dashed.
+    """
     if not curves:
         style.write_no_data(axes)
         return
