@@ -1,10 +1,11 @@
-"""The published boards -> the table of their headlines in README.md and the manual, and that of their runs beside them.
+"""The published boards -> the answers in README.md, the headlines in the manual, and the runs beside the boards.
 
     python -m leaderboards.overview     # after boards were copied to leaderboards/published/
 
 Each file has its table between two comments. Read are the boards themselves, so that the tables say what they say.
 """
 
+import csv
 import math
 import os
 from collections import Counter
@@ -12,11 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leaderboards import published_boards
+from leaderboards.report.index_page import FIRST
 from leaderboards.significance.power import seeds_needed
+from leaderboards.text.claims import ANSWERS
+from leaderboards.text.notation import format_signed, significant_decimals
 from suite.base.arguments import spell_seeds
 from suite.base.errors import RecordError
 from suite.base.files import write_atomically
-from suite.papers import get_suite, list_suites, suite_module
+from suite.papers import get_suite, list_claims, list_suites, suite_module
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
@@ -42,6 +46,27 @@ def render_table(folder: Path, published: Path) -> str:
         ]
         headline = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {headline} |")
+    return "\n".join(lines)
+
+
+def render_answers(folder: Path, published: Path) -> str:
+    """Markdown with a line a primary claim: its answer at laptop scale and its effect, as ``claims.csv`` has them.
+
+    Args:
+        folder: the folder of the file that holds the table, from which its links start.
+        published: the folder of the boards, and of ``claims.csv``.
+    """
+    lines = ["| claim | answer | effect, points | paper's | seeds |", "|---|---|---:|---:|---:|"]
+    with (published / "claims.csv").open(encoding="utf-8") as file:
+        judged = {row["claim"]: row for row in csv.DictReader(file) if row["scale"] == "laptop"}
+    papers = sorted(list_claims(), key=lambda claims: FIRST not in {s for one in claims.claims for s in one.suites})
+    for claim in (one for paper in papers for one in paper.claims if one.primary and one.name in judged):
+        row, board = judged[claim.name], os.path.relpath(published / claim.suites[0] / "laptop.md", folder)
+        half = (float(row["high"]) - float(row["low"])) / 2
+        effect = format_signed(float(row["effect"]), decimals := significant_decimals(half))
+        words, answer = claim.statement.partition(":")[0].rstrip("."), ANSWERS[row["verdict"]].rstrip(",")
+        paper = format_signed(float(row["paper_effect"]), 1)
+        lines.append(f"| [{words}]({board}) | {answer} | {effect} ± {half:.{decimals}f} | {paper} | {row['n']} |")
     return "\n".join(lines)
 
 
@@ -92,7 +117,7 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
 
 
 FILES: dict[Path, Callable[[Path, Path], str]] = {
-    ROOT / "README.md": render_table,
+    ROOT / "README.md": render_answers,
     ROOT / "docs" / "suites.md": render_table,
     published_boards.PUBLISHED / "README.md": render_origins,
 }
