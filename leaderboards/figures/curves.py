@@ -1,20 +1,18 @@
 """Runs -> a metric over the epochs of training: the mean of the seeds in a band from the lowest to the highest."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import MOST_BANDS, Curve, curve_behind, name_num_seeds
+from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Place
 
 Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
-_MOST_MARKERS = 25  # in a line
-_BESIDE = 0.02  # of the x axis, between the bars beside the ends of lines
 
 
 def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
@@ -36,7 +34,7 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
     for number, (axes, (title, curves)) in enumerate(zip(all_axes, found.items(), strict=True)):
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
-        draw_panel(axes, curves, marks)
+        style.draw_curves(axes, curves, marks)
         if figure.log_y and curves:
             axes.set_yscale("log")
             style.plain_log(axes.yaxis)
@@ -59,31 +57,6 @@ def find_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Panels:
             }
             found[title] = {label: curve for label, curve in curves.items() if curve is not None}
     return found
-
-
-def draw_panel(
-    axes: Axes, curves: Mapping[str, Curve], marks: Mapping[str, tuple[str, str]], dashed: Collection[str] = ()
-) -> None:
-    """Draw the curves, with bands where they are few, else with bars beside their ends."""
-    if not curves:
-        style.write_no_data(axes)
-        return
-    style.tidy(axes)
-    longest = max(curve.epochs[-1] - curve.epochs[0] for curve in curves.values())
-    for place, (label, curve) in enumerate(curves.items()):
-        color, marker = marks[label]
-        every = math.ceil(len(curve.epochs) / 8) if len(curve.epochs) > _MOST_MARKERS else 1
-        start = place * every // len(curves)  # markers of lines that meet stand beside each other
-        axes.plot(
-            curve.epochs, curve.mean, "--" if label in dashed else "-", color=color, marker=marker, linewidth=1.8,
-            markersize=5, markevery=(start, every),
-        )  # fmt: skip
-        if curve.num_seeds > 1 and len(curves) <= MOST_BANDS:
-            axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
-        elif curve.num_seeds > 1:
-            x = curve.epochs[-1] + longest * _BESIDE * (1 + place)
-            axes.plot([x, x], [curve.low[-1], curve.high[-1]], color=color, linewidth=2.2, solid_capstyle="butt")
-    axes.set_xlabel("Epoch")
 
 
 def _join_to_parents(
