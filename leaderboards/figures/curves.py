@@ -8,7 +8,6 @@ from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.curve_panel import draw_panel
 from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Place
@@ -35,7 +34,7 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
     for number, (axes, (title, curves)) in enumerate(zip(all_axes, found.items(), strict=True)):
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
-        draw_panel(axes, curves, marks)
+        style.draw_curves(axes, curves, marks)
         if figure.log_y and curves:
             axes.set_yscale("log")
             style.plain_log(axes.yaxis)

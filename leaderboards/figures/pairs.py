@@ -10,7 +10,6 @@ from matplotlib.figure import Figure as Canvas
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.curve_panel import draw_panel
 from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
 from leaderboards.text.notation import format_signed
@@ -87,8 +86,9 @@ def _curve(figure: PairFigure, leaderboard: Leaderboard, place: Place) -> Curve 
 
 def _draw_curves(axes: Axes, figure: PairFigure, found: Found, marks: Marks) -> None:
     curves = {f"{name} {label}": curve for label, sides in found.items() for name, curve in sides.items()}
-    shown = {f"{name} {label}": mark for label, sides in marks.items() for name, mark in sides.items()}
-    draw_panel(axes, curves, shown, dashed=[f"{figure.baseline} {label}" for label in found])
+    lines = {figure.baseline: "--", figure.better: "-"}
+    shown = {f"{name} {label}": (*mark, lines[name]) for label, sides in marks.items() for name, mark in sides.items()}
+    style.draw_curves(axes, curves, shown)
     epochs = "Epochs \N{MULTIPLICATION SIGN} fraction of the images" if figure.over_whole_sets else "Epoch"
     axes.set(xlabel=epochs, ylabel=figure.y_label)
 

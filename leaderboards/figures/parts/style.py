@@ -4,7 +4,7 @@ import contextlib
 import io
 import itertools
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from math import ceil, floor, log10
 from typing import Any
@@ -21,6 +21,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.recorded import Array
+from leaderboards.figures.parts.logged import MOST_BANDS, Curve
 from leaderboards.significance.rules import Interval
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import Figure
@@ -39,6 +40,8 @@ DPI = 160
 MARGIN_IN = 0.12
 _TRACES = {"png": ["Software"], "svg": ["Date", "Creator"], "pdf": ["CreationDate", "Creator", "Producer"]}
 _LINE_IN = 0.165  # of the text below the title
+_MOST_MARKERS = 25  # in a line
+_BESIDE = 0.02  # of the x axis, between the bars beside the ends of lines
 _DECADES = 4  # of the colour scale: what attends less is drawn as the least
 BAR_IN, BAR_BOTTOM_IN, THICKNESS_IN = 0.7, 0.22, 0.1  # of all that belongs to a bar; of the bar itself, from its top
 
@@ -189,6 +192,29 @@ def write_no_data(axes: Axes) -> None:
         0.5, 0.5, "no finished run yet", transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL
     )
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
+
+
+def draw_curves(axes: Axes, curves: Mapping[str, Curve], marks: Mapping[str, tuple[str, ...]]) -> None:
+    """Draw curves by colour, marker and maybe line, with bands where they are few, else with bars at their ends."""
+    if not curves:
+        write_no_data(axes)
+        return
+    tidy(axes)
+    longest = max(curve.epochs[-1] - curve.epochs[0] for curve in curves.values())
+    for place, (label, curve) in enumerate(curves.items()):
+        color, marker, *line = marks[label]
+        every = ceil(len(curve.epochs) / 8) if len(curve.epochs) > _MOST_MARKERS else 1
+        start = place * every // len(curves)  # markers of lines that meet stand beside each other
+        axes.plot(
+            curve.epochs, curve.mean, *line, color=color, marker=marker, linewidth=1.8,
+            markersize=5, markevery=(start, every),
+        )  # fmt: skip
+        if curve.num_seeds > 1 and len(curves) <= MOST_BANDS:
+            axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
+        elif curve.num_seeds > 1:
+            x = curve.epochs[-1] + longest * _BESIDE * (1 + place)
+            axes.plot([x, x], [curve.low[-1], curve.high[-1]], color=color, linewidth=2.2, solid_capstyle="butt")
+    axes.set_xlabel("Epoch")
 
 
 def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.curve_panel import draw_panel
 from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
 from leaderboards.text.notation import scale_title
 from suite.spec.profile import Place
@@ -41,7 +40,7 @@ def draw_learning_curves(leaderboard: Leaderboard) -> dict[str, bytes]:
         for panel, (metric, curves) in zip(
             canvas.subplots(1, len(found), squeeze=False)[0], found.items(), strict=True
         ):
-            draw_panel(panel, curves, marks)
+            style.draw_curves(panel, curves, marks)
             panel.set_ylabel(METRICS[metric])
         style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.5), most=columns)
         return {kind: style.write(canvas, kind) for kind in ("svg", "pdf")}
