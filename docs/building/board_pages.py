@@ -16,6 +16,7 @@ import links
 
 from leaderboards import board_files
 from leaderboards.boards.joined_stores import joined
+from leaderboards.entries import with_entries
 from leaderboards.packed_records import SUFFIX, unpacked
 from leaderboards.published_boards import is_outdated
 from leaderboards.survey import judge_all, read_line, survey
@@ -28,6 +29,7 @@ _CODE = (
     "suite/**/*.csv",
     "datasets/imagesets/catalog.*",
     "docs/building/board_pages.py",
+    "entries/**/*",
 )
 _PAGES = '<nav aria-label="Pages"><ul>'  # in every page of a board, before the links to the others
 
@@ -64,7 +66,7 @@ def _make_pages() -> None:
         claims = judge_all(list(survey(whole)), whole)
         for line in lines:
             if line.leaderboard:
-                board_files.write_leaderboard(line.leaderboard, MADE / line.suite.name)
+                board_files.write_leaderboard(with_entries(line.leaderboard), MADE / line.suite.name)
         board_files.make_folder(MADE / "claims")
         board_files.write_effects(claims, MADE / "claims")
         board_files.write_pages(lines, claims, MADE)

@@ -7,6 +7,7 @@ import pytest
 
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.entries import check_entry, read_entry, with_entries
+from leaderboards.report.suite_page import render_suite_page
 from leaderboards.submit import main
 from leaderboards.text.markdown import render_markdown
 from leaderboards.verify import main as verify
@@ -85,6 +86,10 @@ def test_a_board_shows_each_entry_with_who_recomputed_it_and_marks_withdrawn_one
     shown = board_with(entries, store).partition("## Entries")[2]
     assert "| first  | A &lt;b>" in shown
     assert "recomputed by B, C |" in shown
+    board = with_entries(make_leaderboard(get_suite("sample_efficiency"), "laptop", store), entries)
+    page = render_suite_page(board, {}).partition(">Entries</h2>")[2]
+    assert "A &lt;b&gt;" in page
+    assert "recomputed by B, C</td>" in page
     edit(entries / "second", "withdrawn = false", "withdrawn = true")
     assert "withdrawn (recomputed by B, C) |" in board_with(entries, store)
     assert "## Entries" not in render_markdown(
