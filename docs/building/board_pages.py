@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import links
@@ -57,16 +58,14 @@ def _make_pages() -> None:
     with ExitStack() as stack:
         stores = {path: stack.enter_context(unpacked(path)) for path in links.PUBLISHED.glob(f"*/*.{SUFFIX}")}
         boards = {path.with_name(path.name.replace(SUFFIX, "md")): store for path, store in sorted(stores.items())}
-        lines = [
-            read_line(get_suite(board.parent.name), board.stem, store)
-            for board, store in boards.items()
-            if not is_outdated(board)
-        ]
+        current = ((board, store) for board, store in boards.items() if not is_outdated(board))
+        read = [read_line(get_suite(board.parent.name), board.stem, store) for board, store in current]
+        lines = [replace(line, leaderboard=line.leaderboard and with_entries(line.leaderboard)) for line in read]
         whole = stack.enter_context(joined(list(boards.values())))
         claims = judge_all(list(survey(whole)), whole)
         for line in lines:
             if line.leaderboard:
-                board_files.write_leaderboard(with_entries(line.leaderboard), MADE / line.suite.name)
+                board_files.write_leaderboard(line.leaderboard, MADE / line.suite.name)
         board_files.make_folder(MADE / "claims")
         board_files.write_effects(claims, MADE / "claims")
         board_files.write_pages(lines, claims, MADE)

@@ -15,6 +15,7 @@ from pathlib import Path
 import board_pages
 import links
 import suite_pages
+from PIL import Image
 from reference import list_pages
 from sphinx.application import Sphinx
 
@@ -61,6 +62,8 @@ def copy_published(app: Sphinx, error: Exception | None) -> None:
         shown = shutil.ignore_patterns("*.md", "*.png")
         shutil.rmtree(Path(app.outdir) / "published", ignore_errors=True)
         shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", ignore=shown)
+        for path in (Path(app.outdir) / "_images").glob("*.png"):  # of lines and areas: half as large, and look alike
+            Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
         board_pages.copy_pages(Path(app.outdir))
 
 
