@@ -69,9 +69,8 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
                 _add(archive, f"{EXPERIMENTS}/{run.id}/{name}", content)
         for custom_model in sorted(leaderboard.suite.custom_models, key=lambda custom_model: custom_model.name):
             _add(archive, record_name(custom_model), custom_model.model_dump_json(indent=1).encode())
-        if leaderboard.plan is not None:
-            path = plan_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
-            _add(archive, str(path), leaderboard.plan.as_record())
+        for plan in filter(None, (leaderboard.plan, *leaderboard.other_plans)):
+            _add(archive, str(plan_path(Path(), plan.suite, plan.profile)), plan.as_record())
         if leaderboard.tuning is not None:
             path = tuning_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
             _add(archive, str(path), leaderboard.tuning.as_record())

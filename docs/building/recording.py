@@ -40,7 +40,7 @@ class Recording:
         where = ROOT if "grid.py" in command else self.folder
         words = command.replace("--runs ", f"--runs {self.folder}/")
         return subprocess.Popen(
-            f"exec {words}", shell=True, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            f"exec {words}", shell=True, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
         )
 
     @staticmethod

@@ -17,7 +17,7 @@ from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
 from suite.spec.tuning import Tuning, with_tuning
 from suite.store.custom_models import read_custom_models
-from suite.store.frozen_plan import FrozenPlan, read_plan
+from suite.store.frozen_plan import FrozenPlan, read_plan, read_plans
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
 from suite.store.tuning import read_tuning
@@ -76,6 +76,7 @@ class Leaderboard:
     tables: Mapping[str, Board]
     collection: Collection
     plan: FrozenPlan | None = None  # that was frozen before its runs
+    other_plans: tuple[FrozenPlan, ...] = ()  # of suites that share some of its runs, under which these were trained
     tuning: Tuning | None = None  # that chose its recipes
     entries: tuple[EntryLine, ...] = ()  # of others, in ``entries/``
 
@@ -142,7 +143,9 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequen
     check_layout(suite, profile)
     plan = read_plan(store, suite.name, profile_name)
     found = collect(profile, store, seeds or (plan.seeds if plan else None), suite.tables)
-    return replace(aggregate(suite, profile_name, found), plan=plan, tuning=tuning)
+    named = {digest for runs in found.runs.values() for digest in runs.plans.values()}
+    others = read_plans(store, named - {"", plan.sha256 if plan else ""})
+    return replace(aggregate(suite, profile_name, found), plan=plan, other_plans=others, tuning=tuning)
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:

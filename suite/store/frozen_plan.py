@@ -5,6 +5,7 @@ says whether it is as frozen. Records that are packed for others carry it along.
 """
 
 import hashlib
+from collections.abc import Set
 from pathlib import Path
 from typing import Literal
 
@@ -71,7 +72,16 @@ def read_plan(store: Path, suite: str, profile: str) -> FrozenPlan | None:
     Raises:
         RecordError: The file cannot be read, or was changed after it was written.
     """
-    path = plan_path(store, suite, profile)
+    return _read(plan_path(store, suite, profile))
+
+
+def read_plans(store: Path, digests: Set[str]) -> tuple[FrozenPlan, ...]:
+    """Read the plans of a store that have one of these digests; RecordError if a plan cannot be read."""
+    found = [plan for path in sorted((store / FOLDER).glob("*.json")) if (plan := _read(path))] if digests else []
+    return tuple(plan for plan in found if plan.sha256 in digests)
+
+
+def _read(path: Path) -> FrozenPlan | None:
     try:
         return read_model(FrozenPlan, unseal(read_file(path)))
     except FileNotFoundError:

@@ -10,6 +10,7 @@ from launchers.command.options import make_resources
 from launchers.grid import main
 from leaderboards import judged_claims
 from leaderboards.boards.board import make_leaderboard
+from leaderboards.packed_records import pack_records, unpacked
 from leaderboards.significance.estimates import single
 from leaderboards.significance.verdicts import Measured, Question
 from leaderboards.text.frozen_plan import describe_plan
@@ -143,3 +144,14 @@ def test_a_claim_is_tested_at_the_level_of_its_plans_look(tmp_path, looks, seeds
     effect = Measured(single({0: 1.0, 1: 2.0, 2: 3.5, 3: 2.0, 4: 1.0}))
     plain, strict = Question("a", [effect]), Question("a", [effect], level=level)
     assert strict.sides.holds == pytest.approx(plain.sides.holds * 0.05 / level)
+
+
+def test_records_carry_the_plans_of_other_suites_that_their_runs_were_trained_under(store, finish, tmp_path):
+    assert main(["--suite", "convit_shuffled", "--freeze", str(tmp_path / "other.json"), "--runs", str(store)]) == 0
+    finish(store, plan=read_plan(store, "convit_shuffled", "laptop").sha256)
+    (tmp_path / "packed").write_bytes(pack_records(make_leaderboard(SUITE, "laptop", store)).content)
+    with unpacked(tmp_path / "packed") as found:
+        assert sorted(path.name for path in (found / "plans").iterdir()) == [
+            "convit_shuffled-laptop.json",
+            "sample_efficiency-laptop.json",
+        ]
