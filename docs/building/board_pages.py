@@ -19,9 +19,9 @@ from leaderboards import board_files
 from leaderboards.boards.joined_stores import joined
 from leaderboards.entries import with_entries
 from leaderboards.packed_records import SUFFIX, unpacked
-from leaderboards.published_boards import is_outdated
+from leaderboards.published_boards import is_outdated, list_boards
 from leaderboards.survey import judge_all, read_line, survey
-from suite.papers import get_suite
+from suite.papers import get_suite, list_suites
 
 MADE = links.ROOT / "build" / "boards"
 _CODE = (
@@ -56,8 +56,9 @@ def copy_pages(site: Path) -> None:
 def _make_pages() -> None:
     """Make the page of each board from its own records, and judge the claims on the records of all."""
     with ExitStack() as stack:
-        stores = {path: stack.enter_context(unpacked(path)) for path in links.PUBLISHED.glob(f"*/*.{SUFFIX}")}
-        boards = {path.with_name(path.name.replace(SUFFIX, "md")): store for path, store in sorted(stores.items())}
+        found = (board for suite in list_suites() for board in list_boards(links.PUBLISHED / suite))
+        packs = {board: path for board in found if (path := board.with_suffix(f".{SUFFIX}")).exists()}
+        boards = {board: stack.enter_context(unpacked(path)) for board, path in packs.items()}
         current = ((board, store) for board, store in boards.items() if not is_outdated(board))
         read = [read_line(get_suite(board.parent.name), board.stem, store) for board, store in current]
         lines = [replace(line, leaderboard=line.leaderboard and with_entries(line.leaderboard)) for line in read]
