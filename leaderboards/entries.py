@@ -62,9 +62,21 @@ def check_entry(folder: Path) -> CheckedPart:
         digest = read_entry(folder).records_sha256
         others = [other for other in list_entries(folder.resolve().parent) if other.name != folder.resolve().name]
         problems += [f"its records are those of {other.name}" for other in others if _has_records(other, digest)]
+        problems += _find_no_runs(read_entry(folder), folder)
     except RecordError as error:
         problems.append(str(error))
     return CheckedPart(part="entry", num_checked=1, problems=tuple(problems))
+
+
+def _find_no_runs(entry: EntryFile, folder: Path) -> list[str]:
+    """Try the board of an entry's records; a problem where it has no number, or cannot be made."""
+    try:
+        with unpacked(records_of(folder)) as store:
+            own = make_leaderboard(get_suite(entry.suite), entry.profile, store)
+    except (SuiteError, ValueError) as error:
+        return [f"no board of {entry.suite} in {entry.profile} can be made of its records: {error}"]
+    is_begun = own.count("done") + own.count("partial")
+    return [] if is_begun else [f"its records hold no finished run of {entry.suite} in {entry.profile}"]
 
 
 def _has_records(folder: Path, digest: str) -> bool:
@@ -86,10 +98,18 @@ def with_entries(leaderboard: Leaderboard, folder: Path = ENTRIES) -> Leaderboar
     """Set the entries of a board's suite and scale beside it; RecordError where one cannot be read."""
     lines: list[EntryLine] = []
     for path in list_entries(folder):
-        entry = read_entry(path)
-        if (entry.suite, entry.profile) == (leaderboard.suite.name, leaderboard.profile_name):
-            lines += _read_lines(entry, path)
+        if _names(path) == (leaderboard.suite.name, leaderboard.profile_name):
+            lines += _read_lines(read_entry(path), path)
     return replace(leaderboard, entries=tuple(lines))
+
+
+def _names(folder: Path) -> tuple[object, object]:
+    """The suite and profile that an entry says it is of; an unreadable one is of none, and `verify` says why."""
+    try:
+        said = tomllib.loads(read_file(folder / _FILE).decode())
+    except (OSError, ValueError):
+        return None, None
+    return said.get("suite"), said.get("profile")
 
 
 def _read_lines(entry: EntryFile, folder: Path) -> list[EntryLine]:

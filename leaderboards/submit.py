@@ -47,6 +47,8 @@ def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path
     packed = pack_records(make_leaderboard(get_suite(suite), profile, store))
     if not packed.num_runs:
         raise RecordError(f"{store} has no finished run of {suite} in {profile}: train it first")
+    if packed.num_left_out:
+        raise RecordError(f"{packed.num_left_out} finished runs of {store} cannot be read: mend or delete them first")
     digest = hashlib.sha256(packed.content).hexdigest()
     try:
         entry = EntryFile(name=name, who=who, suite=suite, profile=profile, records_sha256=digest)

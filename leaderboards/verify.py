@@ -84,8 +84,6 @@ def verify(target: Path, sampling: Sampling, console: Console) -> Verification:
 def _train_sample(
     found: Verification, store: Path, runs: Sequence[RunDirectory], sampling: Sampling, console: Console
 ) -> Verification:
-    if sampling.number > len(runs):
-        raise SpecError(f"--sample {sampling.number}: there are {len(runs)} runs")
     experiments = with_ancestors(run.read_experiment() for run in runs)
     strangers = {one.model for one in experiments if one.model_source}
     if strangers and not (sampling.conditions.is_sandboxed or sampling.is_trusted):
@@ -93,7 +91,7 @@ def _train_sample(
             f"these records hold programs of others, the models {', '.join(sorted(strangers))}: train them by "
             "--sandbox, or read them and say --trust"
         )
-    drawn = draw(runs, sampling.number, sampling.seed)
+    drawn = draw(runs, min(sampling.number, len(runs)), sampling.seed)
     seconds = sum(result.train_s for run in drawn if (result := run.read_result()))
     size = f"{len(drawn)} of {len(runs)} runs again, which took {seconds / 60:.1f} minutes, and those they start from"
     console.print(f"Training {size}; --seed {sampling.seed} draws the same.", soft_wrap=True)

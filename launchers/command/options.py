@@ -86,6 +86,8 @@ class GridOptions:
             self.json or self.dry_run or self.show or self.list_suites or self.check or self.cancel
         ):
             raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
+        if self.tune and self.serve is not None:
+            raise SpecError("--tune goes without --serve, whose page would not show the tries: serve it later")
         if self.tune and (self.until is not None or TUNED in self.profile):
             raise SpecError("--tune goes with a profile that is not tuned, and a fixed number of --seeds")
         if self.until is not None and self.only:

@@ -28,6 +28,8 @@ class Tries:
         options = grid.options
         if not options.tune:
             return None
+        if not untuned(grid.suite, options):
+            raise SpecError(f"--tune: none of these runs of {grid.suite.name} trains a model from its own start")
         known = read_tuning(options.runs, grid.suite.name, grid.profile_name)
         known = known or Tuning(settings=draw_settings(options.tune))
         of = {

@@ -28,7 +28,7 @@ PARTS = {
     "log": "each accuracy and loss is the last one in the run's log, and the best is the log's",
     "predictions": "each file of predictions has its digest, and gives the accuracy",
     "maps": "each file of maps has its digest",
-    "plan": "each frozen plan has its digest, and the runs that it plans name it",
+    "plan": "each frozen plan has its digest, and planned runs that name a plan name one of the records",
 }
 _LOGGED = ("top1_percent", "best_top1_percent", "top5_percent", "test_loss")
 _ROUNDING = 1e-9
@@ -113,7 +113,7 @@ def _find_other_identity(run: RunDirectory, experiment: Experiment, result: Resu
     for one in with_ancestors([experiment]):
         if not _NAME_OF_MODEL.fullmatch(one.model):
             return f"its model is called {one.model[:40]!r}, expected letters, digits, '_', '.' and '-'"
-    if experiment.id != run.id:
+    if run.id not in (experiment.id, experiment.old_id):
         return f"experiment.json is that of {experiment.id}"
     if result.experiment != experiment:
         return "result.json and experiment.json hold different experiments"
@@ -162,11 +162,14 @@ def _check_log(run: RunDirectory, result: Result) -> Iterator[tuple[str, str]]:
     except RecordError as error:
         yield "log", str(error)
         return
-    if evaluations:
-        logged = {**evaluations[-1], "best_top1_percent": max(line["top1_percent"] for line in evaluations)}
-        pairs = {name: (logged[name], getattr(result, name)) for name in _LOGGED if name in logged}
-        other = [f"{name} {a:g}, result.json has {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > _ROUNDING]
-        yield "log", f"logged are {'; '.join(other)}" if other else ""
+    if not evaluations:
+        if result.experiment.is_trained:
+            yield "log", "its log holds no evaluation"
+        return
+    logged = {**evaluations[-1], "best_top1_percent": max(line["top1_percent"] for line in evaluations)}
+    pairs = {name: (logged[name], getattr(result, name)) for name in _LOGGED if name in logged}
+    other = [f"{name} {a:g}, result.json has {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > _ROUNDING]
+    yield "log", f"logged are {'; '.join(other)}" if other else ""
 
 
 def _find_other_predictions(run: RunDirectory, result: Result) -> str:

@@ -69,6 +69,7 @@ class Retraining:
     def __init__(self, records: Path, folder: Path, conditions: Conditions) -> None:
         self._records, self._store, self._code = records, folder / "runs", folder / "code"
         self._conditions = conditions
+        self._tried: dict[str, tuple[str, str]] = {}  # by run: each is trained once, whatever came of it
 
     def recompute(self, run: RunDirectory) -> Recomputed:
         """Train a run again, after those that it depends on, and compare it with its records."""
@@ -104,12 +105,15 @@ class Retraining:
         )
 
     def _train(self, experiment: Experiment) -> tuple[str, str]:
-        """Train one run, unless that is done; returns the code's commit or "today", and why it failed or ""."""
+        """Train one run, once; returns the code's commit or "today", and why it failed or ""."""
+        if experiment.id not in self._tried:
+            self._tried[experiment.id] = self._train_once(experiment)
+        return self._tried[experiment.id]
+
+    def _train_once(self, experiment: Experiment) -> tuple[str, str]:
         run, record = RunDirectory.of(self._store, experiment), RunDirectory.of(self._records, experiment)
         claimed = record.read_result() if record.path.is_dir() else None
         folder, code = copy_code(claimed.commit if claimed else "", self._code)
-        if run.result_path.exists():
-            return code, ""
         run.create(experiment)
         if claimed:  # as older code can read it
             write_atomically(run.experiment_path, record.experiment_path.read_bytes())
@@ -130,17 +134,19 @@ class Retraining:
         conditions = self._conditions
         command = [str(absolute(sys.executable)), "-m", "suite.execute", str(run.path)]
         command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
+        inherited = dict(os.environ)
         variables = dict([WAITING_THREADS]) | {"OMP_NUM_THREADS": str(resources.threads_per_rank)}
         if conditions.is_sandboxed:
             variables |= {"PYTHONPATH": str(code), "SUITE_CACHE_DIR": "/tmp/cache"}
             parents = [run.of_parent(parent).path for parent in with_ancestors(experiment.parents)]
             readable = [code, conditions.data_dir, *parents]
             command = sandboxed(command, run.path, readable, variables, conditions.limits)
+            inherited = {"PATH": os.environ["PATH"]}  # all else can be read in /proc/1/environ of the sandbox
         with open_to_append(log_path) as log:
             subprocess.run(
                 command,
                 cwd=code,
-                env=os.environ | variables,
+                env=inherited | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -193,13 +199,16 @@ def compare(claimed: Result, found: Result, *, is_same_kind: bool) -> tuple[Outc
 
 
 def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:
-    """Copy what a run imports, as it was at a commit of this checkout's own history, else as it is today.
+    """Copy what a run imports, as it was at a commit of the project's own history, else as it is today.
 
-    Commits that were only fetched are a stranger's code. Returns the copy's folder, and the commit or "today".
+    That is the history of ``origin/main``, or of HEAD where there is none: commits of a pull request are a stranger's
+    code, also where they are checked out. Returns the copy's folder, and the commit or "today".
     """
     git = ["git", f"--git-dir={_ROOT / '.git'}"]
     is_commit = re.fullmatch("[0-9a-f]{40}", wanted) and (_ROOT / ".git").exists()
-    is_ours = is_commit and not _call([*git, "merge-base", "--is-ancestor", wanted, "HEAD"]).returncode
+    has_origin = is_commit and not _call([*git, "rev-parse", "--verify", "--quiet", "origin/main"]).returncode
+    ours = "origin/main" if has_origin else "HEAD"
+    is_ours = is_commit and not _call([*git, "merge-base", "--is-ancestor", wanted, ours]).returncode
     name = wanted if is_ours else TODAY
     copy = folder / name
     if copy.is_dir():

@@ -76,7 +76,8 @@ def check_sandbox(folder: Path) -> None:
     if missing := [name for name in ("bwrap", "prlimit", "setpriv") if shutil.which(name) is None]:
         cure = "sudo apt-get install bubblewrap util-linux"
         raise RunError(f"a sandbox needs {' and '.join(missing)}, which is not installed here: {cure}")
-    tried = subprocess.run(sandboxed(["true"], folder, [], {}, Limits()), capture_output=True, check=False)
+    command = sandboxed(["true"], folder, [], {}, Limits())
+    tried = subprocess.run(command, capture_output=True, check=False, env={"PATH": os.environ["PATH"]})
     if tried.returncode:
         said = tried.stderr.decode(errors="replace").strip()
         raise RunError(f"bubblewrap cannot make a sandbox here: {said}. Allow user namespaces, or use another machine")

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
+from pickle import UnpicklingError
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from imagesets.augment.shuffling import Shuffle
@@ -116,12 +118,18 @@ def open_timm(words: str, weights: Path) -> Tested:
     try:
         network = timm.create_model(name)
         network.load_state_dict(timm.models.load_state_dict(str(weights), weights_only=True))
-    except (RuntimeError, OSError, ValueError) as error:
+    except (RuntimeError, OSError, ValueError, UnpicklingError, SafetensorError) as error:
         raise SpecError(f"{words} with {weights}: {str(error).splitlines()[0]}") from error
     shown = timm.data.resolve_data_config(model=network)
     classes = _synsets() if network.num_classes == 1000 else tuple(map(str, range(network.num_classes)))
     return Tested(
-        words, network, classes, None, shown["input_size"][1], shown["crop_pct"], (shown["mean"], shown["std"])
+        f"{words}, {weights.name}",
+        network,
+        classes,
+        None,
+        shown["input_size"][1],
+        shown["crop_pct"],
+        (shown["mean"], shown["std"]),
     )
 
 

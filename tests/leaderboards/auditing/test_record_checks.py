@@ -15,7 +15,7 @@ from leaderboards.verify import main
 from suite.base.files import sha256_of
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT
 from suite.store.run_directory import RunDirectory
-from tests.leaderboards.auditing.conftest import EXPERIMENT, alter, pack, write_right
+from tests.leaderboards.auditing.conftest import EXPERIMENT, alter, write_right
 
 
 def problems_of(store):
@@ -151,10 +151,7 @@ def test_a_pack_that_unpacks_to_gigabytes_is_refused_by_name(tmp_path, capsys):
     assert "it unpacks to more than records can be" in capsys.readouterr().out
 
 
-def test_a_sample_larger_than_the_pack_and_a_file_that_is_none_are_misuse(store, tmp_path, capsys):
-    packed, _ = pack(store, tmp_path / "two.tar.xz")
-    assert main([str(packed), "--sample", "3"]) == 2
-    assert "--sample 3: there are 2 runs" in capsys.readouterr().err
+def test_a_file_that_holds_no_records_is_misuse(store, capsys):
     assert main([str(store)]) == 2
     assert "is no file of records" in capsys.readouterr().err
 

@@ -116,6 +116,7 @@ def harmful(finish_in, tmp_path):
         run = finish_in(tmp_path / "store", first.model_copy(update=fields), 40.0, threads_per_rank=1, format_version=8)
         record = {"device": "cpu", "commit": "0" * 40, "packages": {"torch": "2.0"}}
         run.environment_path.write_text(json.dumps(record))
+        run.append_metrics({"step": 1, "top1_percent": 40.0})
     return tmp_path / "store"
 
 
