@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from leaderboards import board_files
@@ -120,10 +119,8 @@ def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:
     records = ""
     if line.leaderboard and line.cost:
         try:
-            leaderboard = with_entries(line.leaderboard)
-            board_files.write_leaderboard(leaderboard, out / line.suite.name)
-            records = board_files.write_records(leaderboard, out / line.suite.name, pack=pack)
-            line = replace(line, leaderboard=leaderboard)
+            board_files.write_leaderboard(line.leaderboard, out / line.suite.name)
+            records = board_files.write_records(line.leaderboard, out / line.suite.name, pack=pack)
         except SuiteError as error:
             line = IndexLine(line.suite, line.profile_name, error=str(error))
     if line.error:

@@ -59,28 +59,28 @@ def check_entry(folder: Path) -> CheckedPart:
     """Check what an entry says of itself, and that its records are no other entry's beside it."""
     problems = []
     try:
-        digest = read_entry(folder).records_sha256
+        entry = read_entry(folder)
         others = [other for other in list_entries(folder.resolve().parent) if other.name != folder.resolve().name]
-        problems += [f"its records are those of {other.name}" for other in others if _has_records(other, digest)]
-        problems += _find_no_runs(read_entry(folder), folder)
+        problems += [f"its records are those of {other.name}" for other in others if _has_records(other, entry)]
+        own = _make_board(entry, folder)
+        if not own.count("done") + own.count("partial"):
+            problems.append(f"its records hold no finished run of {entry.suite} in {entry.profile}")
     except RecordError as error:
         problems.append(str(error))
     return CheckedPart(part="entry", num_checked=1, problems=tuple(problems))
 
 
-def _find_no_runs(entry: EntryFile, folder: Path) -> list[str]:
-    """Try the board of an entry's records; a problem where it has no number, or cannot be made."""
+def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
+    """Make the board of an entry's own records; RecordError where they make none."""
     try:
         with unpacked(records_of(folder)) as store:
-            own = make_leaderboard(get_suite(entry.suite), entry.profile, store)
+            return make_leaderboard(get_suite(entry.suite), entry.profile, store)
     except (SuiteError, ValueError) as error:
-        return [f"no board of {entry.suite} in {entry.profile} can be made of its records: {error}"]
-    is_begun = own.count("done") + own.count("partial")
-    return [] if is_begun else [f"its records hold no finished run of {entry.suite} in {entry.profile}"]
+        raise RecordError(f"entry {entry.name}: {error}") from error
 
 
-def _has_records(folder: Path, digest: str) -> bool:
-    return records_of(folder).is_file() and sha256_of(records_of(folder)) == digest
+def _has_records(folder: Path, entry: EntryFile) -> bool:
+    return records_of(folder).is_file() and sha256_of(records_of(folder)) == entry.records_sha256
 
 
 def list_entries(folder: Path) -> list[Path]:
@@ -114,12 +114,7 @@ def _names(folder: Path) -> tuple[object, object]:
 
 def _read_lines(entry: EntryFile, folder: Path) -> list[EntryLine]:
     """A line for each custom model, with its mean top-1 over the rows; without any, one with the headline."""
-    try:
-        with unpacked(records_of(folder)) as store:
-            own = make_leaderboard(get_suite(entry.suite), entry.profile, store)
-    except SuiteError as error:
-        raise RecordError(f"entry {entry.name}: {error}") from error
-    shown = []
+    own, shown = _make_board(entry, folder), []
     for model in own.suite.custom_models:
         cells = [
             board.cells[of.row, column]

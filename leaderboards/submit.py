@@ -38,7 +38,7 @@ def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path
         name: the entry's name, which no other entry has.
         who: the people who enter it.
         out: the folder of all entries.
-        console: where the checks are printed.
+        console: Terminal that shows the checks.
 
     Raises:
         SpecError: There is no such suite, profile or store, or the name is taken or none.

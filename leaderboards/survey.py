@@ -11,6 +11,7 @@ from pathlib import Path
 from leaderboards.boards.board import Leaderboard, enter_custom_models, make_leaderboard
 from leaderboards.boards.budget import Cost, estimate_cost
 from leaderboards.boards.cells import Cell
+from leaderboards.entries import with_entries
 from leaderboards.judged_claims import JudgedClaim, judge
 from suite.base.errors import RecordError, SuiteError
 from suite.papers import get_suite, list_suites
@@ -79,7 +80,7 @@ def read_line(suite: Suite, profile: str, store: Path, seeds: Sequence[int] | No
     """
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
-        leaderboard = make_leaderboard(suite, shown, store, seeds)
+        leaderboard = with_entries(make_leaderboard(suite, shown, store, seeds))
         cost = estimate_cost(leaderboard.profile, leaderboard.collection)
         if not profile:
             return IndexLine(leaderboard.suite, leaderboard=leaderboard, planned=cost)

@@ -10,14 +10,12 @@ import hashlib
 import os
 import shutil
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import links
 
 from leaderboards import board_files
 from leaderboards.boards.joined_stores import joined
-from leaderboards.entries import with_entries
 from leaderboards.packed_records import SUFFIX, unpacked
 from leaderboards.published_boards import is_outdated, list_boards
 from leaderboards.survey import judge_all, read_line, survey
@@ -60,8 +58,7 @@ def _make_pages() -> None:
         packs = {board: path for board in found if (path := board.with_suffix(f".{SUFFIX}")).exists()}
         boards = {board: stack.enter_context(unpacked(path)) for board, path in packs.items()}
         current = ((board, store) for board, store in boards.items() if not is_outdated(board))
-        read = [read_line(get_suite(board.parent.name), board.stem, store) for board, store in current]
-        lines = [replace(line, leaderboard=line.leaderboard and with_entries(line.leaderboard)) for line in read]
+        lines = [read_line(get_suite(board.parent.name), board.stem, store) for board, store in current]
         whole = stack.enter_context(joined(list(boards.values())))
         claims = judge_all(list(survey(whole)), whole)
         for line in lines:

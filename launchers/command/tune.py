@@ -28,13 +28,13 @@ class Tries:
         options = grid.options
         if not options.tune:
             return None
-        if not untuned(grid.suite, options):
+        if not (tunable := untuned(grid.suite, options)):
             raise SpecError(f"--tune: none of these runs of {grid.suite.name} trains a model from its own start")
         known = read_tuning(options.runs, grid.suite.name, grid.profile_name)
         known = known or Tuning(settings=draw_settings(options.tune))
         of = {
             one.configuration_id: tries_of(one, known.settings)
-            for one in untuned(grid.suite, options)
+            for one in tunable
             if one.configuration_id not in known.top1_percent
         }
         if not of:

@@ -93,15 +93,10 @@ def _check_run(run: RunDirectory, plans: Mapping[str, FrozenPlan]) -> Iterator[t
             "maps",
             "" if right else "maps.safetensors has another SHA-256 than result.json" if is_there else "no maps",
         )
-    covering = [plan for plan in plans.values() if _covers(plan, experiment)]
-    if (
-        result.plan_sha256 and covering
-    ):  # runs that suites share may be under the plan of another one, which is not here
-        is_there = result.plan_sha256 in plans
-        yield (
-            "plan",
-            "" if is_there else f"plan_sha256 is {result.plan_sha256[:16]}..., which is no plan of the records",
-        )
+    # runs that suites share may be under the plan of another one, which is not here
+    if result.plan_sha256 and any(_covers(plan, experiment) for plan in plans.values()):
+        unknown = f"plan_sha256 is {result.plan_sha256[:16]}..., which is no plan of the records"
+        yield "plan", "" if result.plan_sha256 in plans else unknown
 
 
 def _covers(plan: FrozenPlan, experiment: Experiment) -> bool:

@@ -58,7 +58,7 @@ def view_figure(leaderboard: Leaderboard, name: str, item: str, kind: str, pictu
         leaderboard: the leaderboard that it shows.
         name: the figure's name, as in its files.
         item: its place in the paper.
-        kind: what is drawn, for those who do not see it.
+        kind: Description of what is drawn, for those who do not see it.
         pictures: its files' contents by format.
     """
     file = f"{leaderboard.profile_name}.{name}"

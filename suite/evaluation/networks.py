@@ -39,7 +39,7 @@ class Tested:
         classes: names of the network's outputs.
         own_top1_percent: accuracy on its own test set; None where it has no record of it.
         size, test_crop, statistics: side of an input, share of an image that is kept, and its mean and deviation.
-        shuffle: what permutes the finished images.
+        shuffle: Permutation of the finished images.
     """
 
     name: str

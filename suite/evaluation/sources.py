@@ -44,12 +44,11 @@ class TestSet:
 
 def _in_files(paths: Sequence[Path], labels: Sequence[int]) -> StoredImages:
     """Images in files of their own."""
-    sizes = np.array([read_size(path.read_bytes()) for path in paths], np.int32)
-    names = [str(path.absolute().relative_to("/")) for path in paths]
-    num_bytes = np.array([path.stat().st_size for path in paths], np.int64)
-    return StoredImages(
-        Index(np.array(labels, np.int64), sizes, Index.encode_names(names), {"num_bytes": num_bytes}), Path("/")
-    )
+    found = [(read_size(data), len(data)) for data in map(Path.read_bytes, paths)]
+    sizes = np.array([size for size, _ in found], np.int32)
+    names = Index.encode_names([str(path.absolute().relative_to("/")) for path in paths])
+    num_bytes = np.array([num for _, num in found], np.int64)
+    return StoredImages(Index(np.array(labels, np.int64), sizes, names, {"num_bytes": num_bytes}), Path("/"))
 
 
 def read_sources(source: Path, classes: Sequence[str], images: Path | None) -> Iterator[TestSet]:

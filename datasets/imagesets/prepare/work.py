@@ -84,8 +84,8 @@ def convert_splits(
     """Work through all portions that are not done.
 
     Args:
-        settings, original, console: what is asked for, the samples, and the terminal of the bar.
-        sink, journal: what writes the portions, and what remembers those that are done.
+        settings, original, console: Options of the command, images that are converted, and terminal that shows the bar.
+        sink, journal: Writer of the portions, and record of those that are done.
     """
     portions = [
         Portion(split, number, start, stop)
@@ -204,7 +204,7 @@ def show_progress(title: str, num_done: int, num_all: int, console: Console) -> 
     """Show a bar on the terminal: done, all, time gone and left. Yields what is called with the number just done.
 
     Args:
-        title, console: what the bar is called, and its terminal.
+        title, console: Name of the bar, and terminal that shows it.
         num_done, num_all: images of an earlier start, and in all.
     """
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
