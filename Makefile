@@ -31,13 +31,13 @@ test: .venv/installed
 pytest: .venv/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-# Which lines the tests run, in every process: build/coverage/report.txt, and the lines themselves in build/coverage/html.
+# Which lines the tests run, in every process: build/coverage/report.txt, and the lines themselves in build/coverage/html. Where a
+# test fails the report is made all the same.
 coverage: .venv/installed
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m coverage combine --quiet
-	$(BIN)/python -m coverage html --quiet
-	$(BIN)/python -m coverage report | tee build/coverage/report.txt
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage html --quiet && \
+	$(BIN)/python -m coverage report > build/coverage/report.txt && cat build/coverage/report.txt && exit $$tests
 
 # On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
 test-slurm: .venv/installed
