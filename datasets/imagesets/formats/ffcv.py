@@ -56,7 +56,7 @@ def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | No
         raise broken_beton(path, f"it holds {found}, the index beside it says {len(index.labels)} images")
     places = np.insert(listed.places, 0, 0, axis=1)
     index.places |= dict(zip(PLACE, places.T, strict=False))
-    return StoredImages(index, folder, [path.name])
+    return StoredImages(index, folder, [path])
 
 
 def write_beton(

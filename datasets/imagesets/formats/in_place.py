@@ -103,7 +103,8 @@ class InPlace(Sink):
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
-    return StoredImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
+    base = manifest.base(folder)
+    return StoredImages(index, base, [base / name for name in manifest.containers.get(split, ())])
 
 
 FORMAT = Format(open=_open, make_sink=InPlace, has_apart=True)

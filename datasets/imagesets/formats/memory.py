@@ -85,7 +85,7 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Store
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels) or pixels.shape[3] != 3:
         raise stale(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images")
     index.places |= place_rows(pixels)
-    return StoredImages(index, folder, [path.name])
+    return StoredImages(index, folder, [path])
 
 
 FORMAT = Format(open=_open, make_sink=Rows, has_jpegs=False)

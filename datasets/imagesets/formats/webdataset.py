@@ -4,11 +4,9 @@ Shards are written by webdataset's own writer, with nothing in them of when and 
 front to back; here samples are found by an index of offsets, since one order for all formats needs any at any time.
 """
 
-import uuid
 from pathlib import Path
 from typing import ClassVar
 
-from imagesets.fetch import remote
 from imagesets.formats import Format
 from imagesets.formats.in_place import InPlace
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
@@ -17,22 +15,7 @@ from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import Original
 from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
-from suite.base.errors import DataError, SpecError
-
-
-def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
-    """Copy ``url/NAME`` to ``path``. DataError if it cannot be had, or is not what the manifest says."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")  # nodes, processes, threads may all fetch it
-    source = f"{url.rstrip('/')}/{path.name}"
-    try:
-        with partial.open("wb") as file:
-            file.writelines(remote.read_pieces(source))
-        if describe_file(partial) != expected:
-            raise ValueError("its bytes are not those that the manifest here describes")
-        partial.replace(path)
-    except (OSError, ValueError, DataError) as error:
-        partial.unlink(missing_ok=True)
-        raise DataError(f"shard {source} cannot be fetched: {error}") from error
+from suite.base.errors import SpecError
 
 
 class Shards(Sink):
@@ -62,11 +45,10 @@ class Shards(Sink):
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
-    def fetch(path: Path) -> None:
-        if manifest.shards_url is not None:
-            fetch_shard(manifest.shards_url, path, manifest.files[path.name])
-
-    return StoredImages(index, folder, manifest.shards(split), fetch)
+    places = [folder / name for name in manifest.shards(split)]
+    url = manifest.shards_url and manifest.shards_url.rstrip("/")
+    files = [f"{url}/{path.name}" if url and not path.exists() else path for path in places]
+    return StoredImages(index, folder, files)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:

@@ -60,11 +60,6 @@ def test_a_server_that_lies_about_ranges_is_refused_with_the_cure(file, server, 
         file.read(10, 20)
 
 
-def test_a_whole_file_is_had_also_from_a_server_without_ranges(file, server):
-    server.faults = ["whole"]
-    assert b"".join(remote.read_pieces(file.address)) == DATA
-
-
 @pytest.mark.parametrize("change", ["etag", "size"])
 def test_a_file_that_changes_is_named_and_not_mixed(file, server, change):
     file.read(0, 10)
