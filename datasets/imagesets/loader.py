@@ -32,8 +32,8 @@ from imagesets.augment.pipeline import Augmentation, Draws
 from imagesets.augment.shuffling import Shuffle
 from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import statistics
-from imagesets.decode import Interpolation
-from imagesets.formats.stored import CorruptImageError, Pixels
+from imagesets.decode import Interpolation, Pixels
+from imagesets.formats.stored import CorruptImageError
 from imagesets.fractions import fraction_indices, hold_out, spread_over_classes
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, choose_format, find_info

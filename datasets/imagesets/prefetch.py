@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import accumulate
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -83,18 +83,6 @@ def in_order(futures: Iterable[Future[Prepared]], num_ahead: int) -> Iterator[Pr
         yield pending.popleft().result()
 
 
-class _Place(NamedTuple):
-    """Where a tensor lies in the buffer, and what it is."""
-
-    first_byte: int
-    num_bytes: int
-    dtype: torch.dtype
-    shape: torch.Size
-
-    def view(self, buffer: Tensor) -> Tensor:
-        return buffer.narrow(0, self.first_byte, self.num_bytes).view(self.dtype).view(self.shape)
-
-
 class Packed(Generic[Item]):
     """The tensors of an item in one buffer on the CPU, and the item around them.
 
@@ -109,19 +97,20 @@ class Packed(Generic[Item]):
     def __init__(self, item: Item, pinned: bool) -> None:
         tensors = [leaf for leaf in tree_leaves(item) if isinstance(leaf, Tensor)]
         room = [-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors]
-        starts = accumulate(room, initial=0)
-        self._item = item
-        self._places = [_Place(s, t.nbytes, t.dtype, t.shape) for s, t in zip(starts, tensors, strict=False)]
-        self._buffer = torch.empty(sum(room), dtype=torch.uint8, pin_memory=pinned)
-        for place, tensor in zip(self._places, tensors, strict=True):
-            place.view(self._buffer).copy_(tensor)
+        self._item, self._starts = item, list(accumulate(room, initial=0))
+        self._buffer = torch.empty(self._starts[-1], dtype=torch.uint8, pin_memory=pinned)
+        for start, tensor in zip(self._starts, tensors, strict=False):
+            _view_like(tensor, self._buffer, start).copy_(tensor)
 
     def to(self, device: torch.device) -> Item:
         """The item with its tensors on the device, where they are views of one buffer; pinned, without waiting."""
-        moved = self._buffer.to(device, non_blocking=True)
-        places = iter(self._places)
-        item: Item = tree_map_only(Tensor, lambda _: next(places).view(moved), self._item)
+        moved, starts = self._buffer.to(device, non_blocking=True), iter(self._starts)
+        item: Item = tree_map_only(Tensor, lambda tensor: _view_like(tensor, moved, next(starts)), self._item)
         return item
+
+
+def _view_like(tensor: Tensor, buffer: Tensor, start: int) -> Tensor:
+    return buffer[start : start + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
 
 
 def stream_batches(

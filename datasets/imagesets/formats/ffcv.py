@@ -17,24 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from imagesets.decode import decode
+from imagesets.decode import Pixels, decode
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, flush, replacing
-from imagesets.formats.stored import Pixels, StoredImages
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.beton import (
-    ENTRY,
-    FIELD,
-    FIELDS,
-    HEADER,
-    JPEG,
-    METADATA,
-    RAW,
-    VERSION,
-    broken_beton,
-    list_file,
-)
+from imagesets.originals import beton
 from imagesets.originals.samples import PLACE, ByteRange, Original
 from imagesets.originals.treatment import Wanted, decodable
 
@@ -50,10 +39,10 @@ def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | No
         manifest: unused, as of all formats.
     """
     path = folder / f"{split}.beton"
-    [listed] = list_file(path)
+    [listed] = beton.list_file(path)
     if not np.array_equal(listed.labels, index.labels):
         found = f"{len(listed.labels)} images" if len(listed.labels) != len(index.labels) else "other labels"
-        raise broken_beton(path, f"it holds {found}, the index beside it says {len(index.labels)} images")
+        raise beton.broken_beton(path, f"it holds {found}, the index beside it says {len(index.labels)} images")
     places = np.insert(listed.places, 0, 0, axis=1)
     index.places |= dict(zip(PLACE, places.T, strict=False))
     return StoredImages(index, folder, [path])
@@ -75,7 +64,7 @@ def write_beton(
         labels: (N,) classes.
         page_size: bytes, a power of two; doubled for a sample that is larger.
     """
-    metadata = np.zeros(len(labels), METADATA)
+    metadata = np.zeros(len(labels), beton.METADATA)
     metadata["label"] = labels
     with naming_disk_errors(path), path.open("wb") as file:
         crc32s = _write_file(file, samples, metadata, page_size)
@@ -87,7 +76,7 @@ def _write_file(
     file: BinaryIO, samples: Iterable[bytes | Pixels], metadata: NDArray[np.void], page_size: int
 ) -> NDArray[np.int64]:
     """Header, metadata, pages of samples, table of places. No sample crosses a page's border. Returns the checksums."""
-    table, crc32s = np.zeros(len(metadata), ENTRY), np.zeros(len(metadata), np.int64)
+    table, crc32s = np.zeros(len(metadata), beton.ENTRY), np.zeros(len(metadata), np.int64)
     end = _align(len(_encode_header(page_size, len(metadata), 0)) + metadata.nbytes, page_size)
     file.write(bytes(end))
     for number, sample in zip(range(len(metadata)), samples, strict=True):
@@ -113,11 +102,11 @@ def _align(offset: int, page_size: int) -> int:
 
 
 def _encode_header(page_size: int, num_samples: int, table_start: int) -> bytes:
-    descriptors = np.zeros(len(FIELDS), FIELD)  # neither field takes arguments
-    for descriptor, (name, type_id) in zip(descriptors, FIELDS.items(), strict=True):
+    descriptors = np.zeros(len(beton.FIELDS), beton.FIELD)  # neither field takes arguments
+    for descriptor, (name, type_id) in zip(descriptors, beton.FIELDS.items(), strict=True):
         descriptor["type_id"] = type_id
         descriptor["name"][: len(name)] = list(name.encode())
-    header = np.array([(VERSION, len(FIELDS), page_size, num_samples, table_start)], HEADER)
+    header = np.array([(beton.VERSION, len(beton.FIELDS), page_size, num_samples, table_start)], beton.HEADER)
     return header.tobytes() + descriptors.tobytes()
 
 
@@ -127,11 +116,11 @@ def _encode(sample: bytes | Pixels) -> tuple[int, int, int, bytes]:
         try:
             with Image.open(io.BytesIO(sample)) as image:
                 if image.format == "JPEG" and image.mode in ("RGB", "L"):
-                    return JPEG, image.height, image.width, sample
+                    return beton.JPEG, image.height, image.width, sample
         except OSError as error:  # Pillow's, and not of the disk
             raise ValueError(f"an image that cannot be read: {error}") from error
         sample = decode(sample)
-    return RAW, sample.shape[0], sample.shape[1], sample.tobytes()
+    return beton.RAW, sample.shape[0], sample.shape[1], sample.tobytes()
 
 
 class Beton(Sink):

@@ -41,18 +41,15 @@ def find_root(original: Original) -> str:
 
 
 class InPlace(Sink):
-    """Files that stay where they are, and are only noted. A portion lies in one of those that several images share.
-    Where the source is the prepared folder itself, as shards may be, they are listed as its own files."""
+    """Files that stay where they are, and are only noted. A portion lies in one of those that several images share."""
 
     wanted: ClassVar[Wanted] = "checked"
 
     def __init__(self, original: Original, output: Output) -> None:
         super().__init__(original, output)
         self._root = find_root(original)
-        self.in_place = Path(original.source).resolve() == output.target
-        if not self.in_place:
-            real = self._root if is_address(self._root) else os.path.realpath(self._root)
-            self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
+        real = self._root if is_address(self._root) else os.path.realpath(self._root)
+        self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
         for samples in original.samples.values():
             if samples.is_gzip:
                 raise DataError(
@@ -92,13 +89,8 @@ class InPlace(Sink):
                         places[name] = samples.places[kept, number]
                 digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
                 found = {os.path.relpath(path, self._root): digests.get(path) for path in samples.shared_files}
-                self.containers[split] = {
-                    n: file or describe_file(path_of(self._root) / n) for n, file in found.items()
-                }
-        own = {name: file for files in self.containers.values() for name, file in files.items()}
-        if self.in_place:
-            self.containers = {}
-            return own
+                root = path_of(self._root)
+                self.containers[split] = {name: file or describe_file(root / name) for name, file in found.items()}
         return {}
 
 

@@ -96,7 +96,6 @@ class Sink(ABC):
     """One format's output."""
 
     wanted: ClassVar[Wanted]  # the form of an image that it needs, see ``Treatment``
-    in_place: bool = False  # the source stays and becomes the prepared folder
     root: str | None = None  # of the manifest, as ``containers``, where the images stay where they are
 
     def __init__(self, original: Original, output: Output) -> None:

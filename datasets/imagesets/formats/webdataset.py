@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from imagesets.formats import Format
-from imagesets.formats.in_place import InPlace
-from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
+from imagesets.formats.sinks import Collected, Images, Portion, Sink, Written, replacing
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import Original
 from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
-from suite.base.errors import SpecError
 
 
 class Shards(Sink):
@@ -51,12 +48,4 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Store
     return StoredImages(index, folder, files)
 
 
-def _make_sink(original: Original, output: Output) -> Sink:
-    if Path(original.source).resolve() != output.target:
-        return Shards(original, output)
-    if output.changes_images:
-        raise SpecError(f"{output.target} is source and target: its images cannot be changed. Choose another --out.")
-    return InPlace(original, output)
-
-
-FORMAT = Format(open=_open, make_sink=_make_sink, has_shards=True, packages=("webdataset",))
+FORMAT = Format(open=_open, make_sink=Shards, has_shards=True, packages=("webdataset",))

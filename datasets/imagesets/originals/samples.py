@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from imagesets.decode import Pixels
 from imagesets.fetch.remote import find, is_address
 from imagesets.manifest import Index, Split
 from suite.base.errors import DataError
@@ -28,7 +29,6 @@ CODECS = ("", "UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD")  # an i
 PLACE = ("shard", "offset", "length", "height", "width", "page_offset", "page_length", "codec")
 NUM_NEEDED = 3  # of these; an index leaves the others out where they are 0
 GZIP = (".tar.gz", ".tgz")
-Pixels = NDArray[np.uint8]  # (height, width, 3)
 
 
 class Page(NamedTuple):

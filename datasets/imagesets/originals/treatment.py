@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from imagesets.decode import decode, to_rgb
-from imagesets.originals.samples import ByteRange, Pixels
+from imagesets.decode import Pixels, decode, to_rgb
+from imagesets.originals.samples import ByteRange
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 

@@ -125,10 +125,10 @@ def _convert(
     output = Output(target, journal.ready, settings.changes_images)
     sink = find_format(settings.storage_format).make_sink(original, output)
     is_taken = any(target.iterdir()) or target.is_mount() if target.is_dir() else os.path.lexists(target)
-    if is_taken and not sink.in_place:
+    if is_taken:
         raise DataError(
             f"{target} is a file, a mounted disk, a link to itself, or has files but no {manifests.MANIFEST}: it was "
-            "not made here. Move it away or choose --out."
+            "not made here. Move it away or choose --out; --in-place indexes images where they are."
         )
     _check_pixels(settings.dataset, original, console)
     if changed := journal.open(inputs):
@@ -136,9 +136,8 @@ def _convert(
     splits = convert_splits(settings, original, sink, journal, console)
     _check_classes(original, splits)
     files = sink.finish(splits)
-    folder = target if sink.in_place else journal.ready
-    manifests.write_index(folder, {split: collected.index for split, collected in splits.items()})
-    files[manifests.INDEX] = manifests.describe_file(folder / manifests.INDEX)
+    manifests.write_index(journal.ready, {split: collected.index for split, collected in splits.items()})
+    files[manifests.INDEX] = manifests.describe_file(journal.ready / manifests.INDEX)
     packages = ("convolutional-prior-suite", "numpy", "pillow", *find_format(settings.storage_format).packages)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
     manifest = manifests.Manifest(
@@ -158,9 +157,8 @@ def _convert(
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=", ".join(f"{name} {version(name)}" for name in packages),
     )
-    manifests.write_manifest(folder, manifest)
-    if not sink.in_place:
-        journal.ready.rename(target)
+    manifests.write_manifest(journal.ready, manifest)
+    journal.ready.rename(target)
     shutil.rmtree(journal.folder, ignore_errors=True)
     return Prepared(settings.target, manifest, skipped)
 
