@@ -8,7 +8,7 @@ import datetime
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from rich.console import Console
 from imagesets import manifest as manifests
 from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
+from imagesets.fetch.downloads import show_bar
 from imagesets.fetch.remote import find, is_address
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
@@ -30,7 +31,7 @@ from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, list_some
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
-from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
+from imagesets.prepare.work import Journal, convert_splits, map_in_order
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
 
@@ -41,7 +42,7 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     Of several processes that do this at once, one works and the others wait for it. DataError for a source that is not
     there, broken or not what it should be; a corrupt image; a full disk; a folder that has something else in it.
     """
-    with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
+    with show_bar(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         apply = partial(map_in_order, num_workers=settings.num_workers)
         options = Options(label_key=settings.label_key, apply=apply)
         original = open_original(settings.dataset, settings.source, settings.out, options)
@@ -170,7 +171,7 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
         if info is None or info.sha256 is None or original.is_checked:
             continue
         digest = hashlib.sha256()
-        with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
+        with show_bar(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
             for index in range(len(samples)):
                 digest.update(decode_any(samples.byte_range(index).read()).data)
         if digest.hexdigest() != info.sha256[f"{split}_images"]:
@@ -218,19 +219,18 @@ def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, 
     shards that are kept elsewhere. DataError names the files that are not what the manifest says."""
     manifest = manifests.load_manifest(folder)
     files, storage = manifest.all_files(folder), find_format(manifest.format)
-    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), files)]
+    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_file(*one), files)]
     if storage.has_apart and not manifest.containers:
-        manifests.check_bytes(folder / manifests.INDEX, manifest.files[manifests.INDEX])
+        manifests.check_file(folder / manifests.INDEX, manifest.files[manifests.INDEX])
         for split in manifests.SPLITS:
             images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
             checks.append((images.read, range(len(images))))
-    faults, num_checks = [], sum(len(every) for _, every in checks)
-    with show_progress("checking files", 0, num_checks, console) as advance:
-        for check, one in ((check, one) for check, every in checks for one in every):
-            try:
-                check(one)
-            except DataError as error:
-                faults.append(error)
-            advance(1)
-    manifests.raise_all(faults, f"{len(faults):,} of {num_checks:,} files are not as they were")
-    return manifest, num_checks
+    with show_bar("checking files", console, sum(len(every) for _, every in checks)) as advance:
+
+        def each() -> Iterator[Callable[[], object]]:
+            for check, every in checks:
+                for one in every:
+                    yield partial(check, one)
+                    advance(1)
+
+        return manifest, manifests.check_all(each(), "files are not as they were")

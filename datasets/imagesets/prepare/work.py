@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn
 
 from imagesets.fetch.downloads import show_bar
 from imagesets.fetch.storage import write_file
@@ -109,7 +109,10 @@ def convert_splits(
     )
     treated = map_in_order(functools.partial(treat_all, treatment=treatment), tasks, num_workers)
     title, num_all = f"{settings.dataset} {settings.storage_format}", sum(map(len, original.samples.values()))
-    with contextlib.closing(treated), show_progress(title, num_all - num_todo, num_all, console) as advance:
+    with (
+        contextlib.closing(treated),
+        show_bar(title, console, num_all, num_all - num_todo, MofNCompleteColumn()) as advance,
+    ):
         for portion in todo:
             done[portion] = _convert_portion(portion, original, treated, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
@@ -192,22 +195,3 @@ def _start_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
-    """A line on the terminal about work of unknown length."""
-    return console.status(text) if console.is_terminal else contextlib.nullcontext()
-
-
-@contextlib.contextmanager
-def show_progress(title: str, num_done: int, num_all: int, console: Console) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the terminal: done, all, time gone and left. Yields what is called with the number just done.
-
-    Args:
-        title, console: Name of the bar, and terminal that shows it.
-        num_done, num_all: images of an earlier start, and in all.
-    """
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with show_bar(*columns, console=console) as progress:
-        task = progress.add_task(title, total=num_all, completed=num_done)
-        yield lambda count: progress.advance(task, count)
