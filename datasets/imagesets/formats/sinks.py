@@ -125,17 +125,21 @@ class Sink(ABC):
 
 
 @contextlib.contextmanager
+def open_to_grow(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, made where it is missing, which is on the disk when the block ends. DataError if that is
+    full."""
+    with naming_disk_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its name once it is complete and on the disk. DataError if the disk is full."""
+    """The same for a file that takes its name once it is complete."""
     partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
     with naming_disk_errors(path):
-        with partial.open("wb") as file:
+        with open_to_grow(partial) as file:
             yield file
-            flush(file)
         partial.replace(path)
-
-
-def flush(file: BinaryIO) -> None:
-    """Wait until it is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())

@@ -53,6 +53,7 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
             "max_side": settings.max_side,
             "quality": settings.quality,
             "samples_per_shard": settings.samples_per_shard,
+            "notes": 2,  # the form of the journal's
         }
     target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
     if settings.storage_format == "in_place" and not target.exists():

@@ -28,6 +28,7 @@ Run = Callable[..., Any]
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "shards": ("webdataset", {"max_side": 30}),
     "rows": ("memory", {"max_side": 30}),
+    "betons": ("ffcv", {}),
     "files": ("folder", {"max_side": 30}),
     "in place": ("folder", {}),
 }
@@ -113,7 +114,7 @@ def test_other_settings_start_over(
     assert prepared.files() == stored(run(max_side=30, out=tmp_path / "other")).files()
 
 
-@pytest.mark.parametrize("storage_format", ["webdataset", "memory"])
+@pytest.mark.parametrize("storage_format", ["webdataset", "memory", "ffcv"])
 def test_a_half_made_file_that_was_cut_since_is_made_again(
     storage_format: str, run: Run, stored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
