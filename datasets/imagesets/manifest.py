@@ -113,10 +113,6 @@ class Index:
     def encode_names(names: list[str]) -> NDArray[np.uint8]:
         return np.frombuffer("\n".join(names).encode(), np.uint8)
 
-    @property
-    def names(self) -> list[str]:
-        return self.names_blob.tobytes().decode().split("\n")
-
     @cached_property
     def _ends(self) -> NDArray[np.int64]:
         return np.append(np.flatnonzero(self.names_blob == ord("\n")), len(self.names_blob))

@@ -139,18 +139,19 @@ def _feed(
     """Yield what ``send`` copies to a GPU and does there, one item ahead of the model, on a stream beside its own."""
     gpus = torch.get_device_module(device)
     side, main = side_stream(device), gpus.current_stream(device)
-    following: Finished | None = None
-    for item in prepared:
-        current = following
-        if current is not None:
-            _hand_over(current, side, main)
+
+    def send_aside(item: Prepared) -> Finished:
         with gpus.stream(side):
-            following = send(item)
-        if current is not None:
-            yield current
-    if following is not None:
-        _hand_over(following, side, main)
-        yield following
+            return send(item)
+
+    sent = map(send_aside, prepared)
+    following = next(sent, None)
+    while (current := following) is not None:
+        main.wait_stream(side)
+        for tensor in current:
+            tensor.record_stream(main)  # its memory is kept until the model is done with it
+        following = next(sent, None)
+        yield current
 
 
 @lru_cache
@@ -159,13 +160,6 @@ def side_stream(device: torch.device) -> torch.Stream:
     for the stream that it was taken for: a new stream per evaluation would take it anew."""
     stream: torch.Stream = torch.get_device_module(device).Stream(device)
     return stream
-
-
-def _hand_over(tensors: tuple[Tensor, ...], side: torch.Stream, main: torch.Stream) -> None:
-    """Let the model's stream wait for the tensors, and their memory be kept until it is done with them."""
-    main.wait_stream(side)
-    for tensor in tensors:
-        tensor.record_stream(main)
 
 
 def _send(packed: Packed[Prepared], finish: Callable[[Prepared], Finished], device: torch.device) -> Finished:

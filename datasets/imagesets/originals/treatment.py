@@ -55,14 +55,12 @@ class Corrupt:
 
 
 def treat_all(ranges: list[ByteRange], treatment: Treatment) -> list[Treated | Corrupt]:
-    """``treat`` for some images, in their order."""
-    return [treat(image, treatment) for image in ranges]
+    """Read some images, decode all of each, and make of it what is to be stored. DataError if a file cannot be read,
+    which no skipping of corrupt images excuses."""
+    return [_treat(image.read(), treatment) for image in ranges]
 
 
-def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
-    """Read an image, decode all of it, and make of it what is to be stored. DataError if its file cannot be read, which
-    no skipping of corrupt images excuses."""
-    raw = image.read()
+def _treat(raw: bytes | Pixels, treatment: Treatment) -> Treated | Corrupt:
     try:
         pixels = decode_any(raw)
     except ValueError as error:

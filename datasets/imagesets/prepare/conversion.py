@@ -185,12 +185,11 @@ def _fingerprints(original: Original) -> dict[str, str]:
     states: list[tuple[str, int, int | str]] = []
     try:
         for path in _list_files(original):
-            name = path.removeprefix(root)
             if is_address(path):
-                states.append((name, find(path).size, find(path).version))
-                continue
-            state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
-            states.append((name, state.st_size, state.st_mtime_ns))
+                states.append((path.removeprefix(root), find(path).size, find(path).version))
+            else:
+                state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
+                states.append((path.removeprefix(root), state.st_size, state.st_mtime_ns))
     except OSError as error:
         raise DataError(f"{error.filename} cannot be read: {error.strerror}. Make it readable, or drop it.") from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
@@ -206,13 +205,11 @@ def _list_files(original: Original) -> list[str]:
 def _check_classes(original: Original, splits: dict[manifests.Split, Collected]) -> None:
     """A class whose images were all skipped is an error; one that never had any was one before."""
     for split, collected in splits.items():
-        counts = np.bincount(collected.index.labels, minlength=len(original.classes))
-        for label in np.unique(original.samples[split].labels):
-            if counts[label] == 0:
-                raise DataError(
-                    f"all {split} images of class {original.classes[label]!r} in {original.source} are corrupt: "
-                    "none is left. Replace them, or remove the class."
-                )
+        for label in np.setdiff1d(original.samples[split].labels, collected.index.labels):
+            raise DataError(
+                f"all {split} images of class {original.classes[label]!r} in {original.source} are corrupt: "
+                "none is left. Replace them, or remove the class."
+            )
 
 
 def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, int]:
