@@ -7,6 +7,7 @@ all that is random as a few tensors: work for the host's threads ahead. They tra
 augmentation computes on their device, without asking it for anything.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Augmentation:
         red, green, blue = (min(255, round(255 * value)) for value in mean)
         fill = torch.tensor([red, green, blue], dtype=torch.uint8).reshape(3, 1, 1)
         statistics = torch.tensor([mean, std]).reshape(2, 3, 1, 1) * 255
-        self._constants_on = {fill.device: (fill, statistics)}
+        self._constants = cache(lambda device: (fill.to(device), statistics.to(device)))  # copied to a device once
         self._buffers = BufferPool()
 
     def draw(
@@ -114,13 +115,6 @@ class Augmentation:
         if images.device.type == "cpu":
             return normalize_on_cpu(images, mean, std, turned, self._buffers)
         return mirror_images(images, turned).float().sub_(mean).div_(std)
-
-    def _constants(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Geometry's filling, (3, 1, 1) uint8, and mean and deviation, (2, 3, 1, 1): copied to a device once."""
-        if device not in self._constants_on:
-            fill, statistics = self._constants_on[torch.device("cpu")]
-            self._constants_on[device] = fill.to(device), statistics.to(device)
-        return self._constants_on[device]
 
 
 def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:

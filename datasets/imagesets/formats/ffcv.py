@@ -16,7 +16,7 @@ from PIL import Image
 
 from imagesets.decode import Pixels, decode
 from imagesets.formats import Format
-from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, open_to_grow
+from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, open_to_grow
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals import beton
@@ -147,9 +147,9 @@ class Betons(Sink):
         samples = original.samples.items()
         self._files = {split: BetonFile(self.ready / f"{split}.beton", len(found)) for split, found in samples}
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         labels = self.original.samples[portion.split].labels
-        return Written(
+        return Finished(
             places=self._files[portion.split].append(
                 (labels[index], cast(bytes, image.data)) for index, image in images
             )

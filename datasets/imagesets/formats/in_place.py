@@ -14,7 +14,7 @@ import numpy as np
 from imagesets.fetch.remote import is_address
 from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.formats import Format
-from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
+from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import NUM_NEEDED, PLACE, Original, OriginalSamples
@@ -64,12 +64,12 @@ class InPlace(Sink):
         edges = (range(start, stop, longest) for start, stop in itertools.pairwise(runs))
         return [*itertools.chain.from_iterable(edges), len(samples)]
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         num_bytes = [image.num_bytes for _, image in images]
         if self.original.samples[portion.split].root is not None:
-            return Written(places={"num_bytes": num_bytes})
+            return Finished(places={"num_bytes": num_bytes})
         path = self.path(portion)
-        return Written(file=None if path is None else describe_file(path))
+        return Finished(file=None if path is None else describe_file(path))
 
     def path(self, portion: Portion) -> Path | None:
         """The file that ends with this portion: its bytes have just been read, so that its digest takes no time."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from imagesets.formats import Format
-from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, open_to_grow
+from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, open_to_grow
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
 from imagesets.originals.samples import Original, place_rows
@@ -24,7 +24,7 @@ class Rows(Sink):
         super().__init__(original, output)
         self._side, self._num_rows = 0, dict.fromkeys(original.samples, 0)
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         samples, num_rows = self.original.samples[portion.split], 0
         with open_to_grow(self._file(portion.split)) as file:
             file.seek(self._end(portion.split))
@@ -40,7 +40,7 @@ class Rows(Sink):
                 file.write(image.data.tobytes())
                 num_rows += 1
         self._num_rows[portion.split] += num_rows
-        return Written(places={"side": [self._side] * num_rows})
+        return Finished(places={"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
         sides, path = finished.places["side"], self._file(portion.split)

@@ -42,19 +42,14 @@ class Portion:
 _Pixels = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class Written(Frozen):
-    """A sink's account of a portion. Lists have one entry for each image that was kept."""
+class Finished(Frozen):
+    """The outcome of a portion. Lists have one entry for each image that was kept; a sink leaves the last two out."""
 
     places: dict[str, list[int]] = Field(default_factory=dict)  # the numbers that the index is to hold
     names: list[str] | None = None  # if they differ from the source's
     file: StoredFile | None = None  # that has just this portion
-
-
-class Finished(Written):
-    """The outcome of a portion."""
-
-    skipped: dict[int, str]  # the reason for each corrupt image, by its index among the split's samples
-    sizes: list[tuple[_Pixels, _Pixels]]  # original height and width
+    skipped: dict[int, str] = Field(default_factory=dict)  # why, by a corrupt image's index among the split's samples
+    sizes: list[tuple[_Pixels, _Pixels]] = Field(default_factory=list)  # original height and width
 
 
 @dataclass
@@ -107,7 +102,7 @@ class Sink(ABC):
         return [*range(0, len(samples), longest), len(samples)]
 
     @abstractmethod
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         """Take all images of a portion. When this returns, they are on the disk."""
 
     def path(self, portion: Portion) -> Path | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from imagesets.formats import Format
-from imagesets.formats.sinks import Collected, Images, Portion, Sink, Written, replacing
+from imagesets.formats.sinks import Collected, Finished, Images, Portion, Sink, replacing
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.tars import list_members
@@ -20,7 +20,7 @@ class Shards(Sink):
 
     wanted: ClassVar[Wanted] = "encoded"
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         from webdataset.writer import TarWriter  # imports torch
 
         path = self.path(portion)
@@ -31,7 +31,7 @@ class Shards(Sink):
                 tar.write({"__key__": f"{index:09d}", **sample})
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
         places = {"offset": [member.offset for member in members], "length": [member.length for member in members]}
-        return Written(places={"shard": [portion.number] * len(members), **places}, file=describe_file(path))
+        return Finished(places={"shard": [portion.number] * len(members), **places}, file=describe_file(path))
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         finished = [pair for collected in splits.values() for pair in collected.portions]
