@@ -34,4 +34,4 @@ def _make_sink(original: Original, output: Output) -> Sink:
     return (in_place.InPlace if are_files and not output.changes_images else Files)(original, output)
 
 
-FORMAT = Format(open=in_place.FORMAT.open, make_sink=_make_sink, has_apart=True)
+FORMAT = Format(open=in_place.FORMAT.open, make_sink=_make_sink)

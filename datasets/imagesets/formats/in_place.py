@@ -99,4 +99,4 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Store
     return StoredImages(index, base, [base / name for name in manifest.containers.get(split, ())])
 
 
-FORMAT = Format(open=_open, make_sink=InPlace, has_apart=True)
+FORMAT = Format(open=_open, make_sink=InPlace)

@@ -24,7 +24,7 @@ from imagesets.fetch.storage import write_file
 from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
-from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
+from imagesets.originals.treatment import Treated, Treatment, treat_all
 from imagesets.prefetch import in_order
 from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
@@ -125,7 +125,7 @@ def convert_splits(
 def _convert_portion(
     portion: Portion,
     original: Original,
-    results: Iterator[list[Treated | Corrupt]],
+    results: Iterator[list[Treated | str]],
     sink: Sink,
     advance: Callable[[int], None],
     skip_corrupt: bool,
@@ -137,14 +137,14 @@ def _convert_portion(
     def images() -> Iterator[tuple[int, Treated]]:
         for indexes in _tasks(portion):
             for index, outcome in zip(indexes, next(results), strict=True):
-                if isinstance(outcome, Corrupt):
+                if isinstance(outcome, str):
                     if not skip_corrupt:
                         raise DataError(
                             f"{original.samples[portion.split].names[index]} in {original.source} cannot be decoded: "
-                            f"{outcome.reason}. Replace it, or leave corrupt images out with --skip-corrupt; what is "
+                            f"{outcome}. Replace it, or leave corrupt images out with --skip-corrupt; what is "
                             "done so far is kept."
                         )
-                    skipped[index] = outcome.reason
+                    skipped[index] = outcome
                 else:
                     sizes.append(outcome.size)
                     crc32s.append(outcome.crc32)
