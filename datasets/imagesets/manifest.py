@@ -19,11 +19,11 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from imagesets.fetch.remote import is_address
-from imagesets.fetch.remote_path import path_of
 from imagesets.fetch.storage import write_file
 from suite.base.arguments import program
 from suite.base.errors import DataError
+from suite.base.far.remote import is_address
+from suite.base.far.remote_path import path_of
 from suite.base.files import read_file, sha256_of
 from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model

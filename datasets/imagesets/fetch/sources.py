@@ -15,8 +15,8 @@ from rich.console import Console
 
 from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import convert, storage
-from imagesets.fetch.downloads import MIN_KB_PER_S, Unfinished, download, npm_pack
 from suite.base.errors import DataError
+from suite.base.far.downloads import MIN_KB_PER_S, Unfinished, download, npm_pack
 from suite.base.parquet_pages import import_pyarrow
 
 Source = Callable[..., dict[str, storage.Array]]  # after Unfinished it may be called again, with min_kb_per_s=0

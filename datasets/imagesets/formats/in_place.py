@@ -11,8 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from imagesets.fetch.remote import is_address
-from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink
 from imagesets.formats.stored import StoredImages
@@ -20,6 +18,8 @@ from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, des
 from imagesets.originals.samples import NUM_NEEDED, PLACE, Original, OriginalSamples
 from imagesets.originals.treatment import Wanted
 from suite.base.errors import DataError
+from suite.base.far.remote import is_address
+from suite.base.far.remote_path import common_folder, path_of
 
 _FOLDER = ".imagesets"
 

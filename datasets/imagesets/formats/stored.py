@@ -17,11 +17,11 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from imagesets.decode import Interpolation, Pixels, decode, decode_centered, decode_window, is_decoded, read_size
-from imagesets.fetch.remote import is_address
 from imagesets.manifest import Index, stale
 from imagesets.originals.samples import NUM_NEEDED, PLACE, ByteRange, find_place
 from imagesets.originals.treatment import decodable
 from suite.base.errors import DataError
+from suite.base.far.remote import is_address
 
 
 class CorruptImageError(DataError):

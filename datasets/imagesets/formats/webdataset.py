@@ -11,8 +11,8 @@ from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Finished, Images, Portion, Sink, replacing
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
+from suite.base.archives import list_tar_members
 
 
 class Shards(Sink):
@@ -29,7 +29,7 @@ class Shards(Sink):
             for index, image in images:
                 sample = {image.extension: image.data, "cls": str(labels[index]).encode()}
                 tar.write({"__key__": f"{index:09d}", **sample})
-        members = [member for member in list_members(path) if not member.name.endswith(".cls")]
+        members = [member for member in list_tar_members(path) if not member.name.endswith(".cls")]
         places = {"offset": [member.offset for member in members], "length": [member.length for member in members]}
         return Finished(places={"shard": [portion.number] * len(members), **places}, file=describe_file(path))
 

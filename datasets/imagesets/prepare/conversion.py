@@ -20,8 +20,6 @@ from rich.console import Console
 from imagesets import manifest as manifests
 from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
-from imagesets.fetch.downloads import show_bar
-from imagesets.fetch.remote import find, is_address
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
 from imagesets.formats.in_place import find_root, find_target
@@ -34,6 +32,8 @@ from imagesets.prepare.settings import Prepared, PrepareSettings
 from imagesets.prepare.work import Journal, convert_splits, map_in_order
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
+from suite.base.far.downloads import show_bar
+from suite.base.far.remote import find, is_address
 
 
 def prepare(settings: PrepareSettings, console: Console) -> Prepared:

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import MofNCompleteColumn
 
-from imagesets.fetch.downloads import show_bar
 from imagesets.fetch.storage import write_file
 from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect
 from imagesets.manifest import Split
@@ -28,6 +27,7 @@ from imagesets.originals.treatment import Treated, Treatment, treat_all
 from imagesets.prefetch import in_order
 from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
+from suite.base.far.downloads import show_bar
 from suite.base.reading import read_model, read_object
 
 Task = TypeVar("Task")

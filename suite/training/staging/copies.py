@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import filelock
 
-from imagesets.fetch import remote
 from imagesets.manifest import (
     MANIFEST,
     SPLITS,
@@ -32,6 +31,7 @@ from imagesets.manifest import (
 )
 from imagesets.prefetch import in_order
 from suite.base.errors import DataError
+from suite.base.far import remote
 from suite.spec.resources import StorageFormat
 
 _FILES_AT_ONCE = 8  # a file system that is far takes its time for each

@@ -15,13 +15,14 @@ import pytest
 import torch
 from PIL import Image
 
-from imagesets.fetch import ensure, remote
+from imagesets.fetch import ensure
 from imagesets.fetch.storage import open_arrays
 from imagesets.loader import ImageLoader
 from imagesets.manifest import read_manifest
 from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_prepared
 from suite.base.errors import DataError
+from suite.base.far import remote
 from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources

@@ -14,9 +14,9 @@ import obstore
 import pytest
 from huggingface_hub import HfFileSystem
 
-from imagesets.fetch import remote, stores
-from imagesets.fetch.remote_path import path_of
 from suite.base.errors import DataError, SpecError
+from suite.base.far import remote, stores
+from suite.base.far.remote_path import path_of
 
 DATA = np.random.default_rng(0).bytes(300_000)
 
@@ -138,8 +138,8 @@ def test_without_room_for_a_cache_the_bytes_come_from_the_server_with_a_warning(
 
 READER = """
 import sys, os
-from imagesets.fetch import remote, stores
-from imagesets.fetch.remote_path import path_of
+from suite.base.far import remote, stores
+from suite.base.far.remote_path import path_of
 file = remote.find(sys.argv[1])
 while True:
     for start in range(0, file.size, 50_000):

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from imagesets.fetch import stores
-from imagesets.fetch.ready import default_data_dir
-from suite.base.block_cache import BlockCache
 from suite.base.errors import DataError, SpecError
-from suite.base.files import open_file
+from suite.base.far import stores
+from suite.base.far.block_cache import BlockCache
+from suite.base.files import default_data_dir, open_file
 
 SCHEMES = ("s3://", "gs://", "hf://", "https://", "http://")
 Returned = TypeVar("Returned")
