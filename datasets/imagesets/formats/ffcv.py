@@ -67,7 +67,7 @@ class BetonFile:
         """Write images, each a label and a JPEG's or PNG's bytes or its pixels (height, width, 3) uint8, and return
         their lengths as they are stored, CRC-32s and ends. DataError if the disk is full or cannot be written;
         ValueError if one cannot be decoded."""
-        rows, places = list[tuple[tuple[int, ...], int]](), dict[str, list[int]](length=[], crc32=[], end=[])
+        images, labels, places = list[tuple[int, ...]](), list[int](), dict[str, list[int]](length=[], crc32=[], end=[])
         with open_to_grow(self.path) as file:
             for label, sample in samples:
                 mode, height, width, data = _encode(sample)
@@ -77,12 +77,15 @@ class BetonFile:
                 file.seek(start)
                 file.write(data)
                 self.end = start + len(data)
-                rows.append(((mode, width, height, start), label))
-                for name, number in zip(places, (len(data), zlib.crc32(data), self.end), strict=True):
-                    places[name].append(number)
+                images.append((mode, width, height, start))
+                labels.append(label)
+                for numbers, number in zip(places.values(), (len(data), zlib.crc32(data), self.end), strict=True):
+                    numbers.append(number)
             file.seek(self._head_bytes + self.num_images * beton.METADATA.itemsize)
-            file.write(np.array(rows, beton.METADATA).tobytes())
-        self.num_images += len(rows)
+            metadata = np.zeros(len(labels), beton.METADATA)
+            metadata["image"], metadata["label"] = images, labels
+            file.write(metadata.tobytes())
+        self.num_images += len(labels)
         return places
 
     def _enlarge_pages(self, num_bytes: int) -> None:
@@ -90,10 +93,13 @@ class BetonFile:
             self._page_size *= 2  # what crossed no border of smaller pages crosses none of larger ones
 
     def go_on(self, places: Mapping[str, list[int]]) -> bool:
-        """Whether images that an earlier process has appended are there."""
-        self._enlarge_pages(max(places["length"], default=0))
-        self.num_images, self.end = self.num_images + len(places["end"]), [self.end, *places["end"]][-1]
-        return self.path.exists() and self.path.stat().st_size >= self.end
+        """Whether images that an earlier process has appended are there, behind which the next ones then go."""
+        end = [self.end, *places["end"]][-1]
+        is_there = self.path.exists() and self.path.stat().st_size >= end
+        if is_there:
+            self.num_images, self.end = self.num_images + len(places["end"]), end
+            self._enlarge_pages(max(places["length"], default=0))
+        return is_there
 
     def finish(self, lengths: NDArray[np.int64]) -> None:
         """Write the table of places and the head; ``lengths`` are all images'."""

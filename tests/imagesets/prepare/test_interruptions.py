@@ -208,7 +208,8 @@ def test_files_that_are_not_as_the_manifest_says_are_refused(
     check = ["--dataset", "pets", "--out", str(tmp_path / "data"), "--format", storage_format, "--check"]
     assert command.main(check) == 0
     assert "files that are as the manifest says: " in capsys.readouterr().out
-    name = {"shards": "train-000001.tar", "rows": "train.npy", "files": "0000003.jpg", "in place": "*_3.JPEG"}[way]
+    names = {"shards": "train-000001.tar", "rows": "train.npy", "betons": "train.beton", "files": "0000003.jpg"}
+    name = {**names, "in place": "*_3.JPEG"}[way]
     path = max((folder if way == "in place" else prepared.folder).rglob(name))
     data = path.read_bytes()
     if change == "missing":
