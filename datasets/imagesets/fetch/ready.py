@@ -92,7 +92,7 @@ def _make(path: Path, info: ImageSetInfo, place: Path | None, console: Console, 
                     again.append((label, partial(source, min_kb_per_s=0)))
                 continue
             shutil.rmtree(scratch)  # what was fetched takes space that the arrays need
-            storage.write_arrays(path, arrays, info.name, label)
+            storage.write_arrays(path, arrays, {"name": info.name, "source": label})
             console.print(f"{info.name}: made {path} from {label}")
             return
     raise _unavailable(place or path.parent, path, info, answers)

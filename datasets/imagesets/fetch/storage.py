@@ -56,16 +56,11 @@ def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, shown: Sequenc
             raise DataError(f"{shown_as[name]} has SHA-256 {found}, expected {info.sha256[name]}")
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
-    """Write the four arrays and their metadata as ``write_file`` does.
-
-    Args:
-        path, arrays, name: file, and images and labels of both splits of the set of this name.
-        source: words that name where the set came from.
-    """
-    metadata = {"name": name, "source": source}
-    metadata |= {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
-    write_file(path, safetensors.numpy.save(dict(arrays), metadata))
+def write_arrays(path: Path, arrays: Mapping[str, Array], about: Mapping[str, str]) -> None:
+    """Write the four arrays as ``write_file`` does, with their digests and what is said ``about`` them as metadata: the
+    set's ``name``, and where they came from, its ``source``."""
+    digests = {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
+    write_file(path, safetensors.numpy.save(dict(arrays), {**about, **digests}))
 
 
 def _disk_error(path: Path, error: BaseException | None) -> DataError:

@@ -26,14 +26,9 @@ from imagesets.originals.treatment import Wanted
 PAGE_SIZE = 8 << 20  # bytes, FFCV's default: what it reads at once of a file that is larger than the memory
 
 
-def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> StoredImages:
+def open_beton(folder: Path, split: Split, index: Index, *_: Manifest) -> StoredImages:
     """Open ``folder/SPLIT.beton``, whose own tables say where its images lie. DataError if the file is broken or not
-    the index's.
-
-    Args:
-        folder, split, index: its place, and labels and sizes that it has to have.
-        manifest: unused, as of all formats.
-    """
+    the index's."""
     path = folder / f"{split}.beton"
     [listed] = beton.list_file(path)
     if not np.array_equal(listed.labels, index.labels):
