@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
-from imagesets.fetch import default_data_dir, ensure
+from imagesets.fetch import ensure
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, prepared_folder, read_index, read_manifest, stale
 from suite.base.errors import DataError, SpecError
+from suite.base.files import default_data_dir
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
