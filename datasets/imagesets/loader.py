@@ -13,8 +13,6 @@ On the CPU both parts are done by threads ahead; how a batch gets to a device is
 Shape legend: B batch, S image size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import floor

@@ -8,7 +8,7 @@ import io
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals import beton
 from imagesets.originals.samples import PLACE, Original
-from imagesets.originals.treatment import Wanted
 
 PAGE_SIZE = 8 << 20  # bytes, FFCV's default: what it reads at once of a file that is larger than the memory
 
@@ -141,7 +140,7 @@ def _encode(sample: bytes | Pixels) -> tuple[int, int, int, bytes]:
 class Betons(Sink):
     """``train.beton`` and ``test.beton``."""
 
-    wanted: ClassVar[Wanted] = "encoded"
+    wanted = "encoded"
 
     def __init__(self, original: Original, output: Output) -> None:
         super().__init__(original, output)

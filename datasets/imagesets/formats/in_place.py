@@ -7,7 +7,6 @@ written, in the data folder.
 import itertools
 import os
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import NUM_NEEDED, PLACE, Original, OriginalSamples
-from imagesets.originals.treatment import Wanted
 from suite.base.errors import DataError
 from suite.base.far.remote import is_address
 from suite.base.far.remote_path import common_folder, path_of
@@ -43,7 +41,7 @@ def find_root(original: Original) -> str:
 class InPlace(Sink):
     """Files that stay where they are, and are only noted. A portion lies in one of those that several images share."""
 
-    wanted: ClassVar[Wanted] = "checked"
+    wanted = "checked"
 
     def __init__(self, original: Original, output: Output) -> None:
         super().__init__(original, output)

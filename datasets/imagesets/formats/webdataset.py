@@ -5,20 +5,18 @@ front to back; here samples are found by an index of offsets, since one order fo
 """
 
 from pathlib import Path
-from typing import ClassVar
 
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Finished, Images, Portion, Sink, replacing
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.treatment import Wanted
 from suite.base.archives import list_tar_members
 
 
 class Shards(Sink):
     """A shard for each portion."""
 
-    wanted: ClassVar[Wanted] = "encoded"
+    wanted = "encoded"
 
     def write(self, portion: Portion, images: Images) -> Finished:
         from webdataset.writer import TarWriter  # imports torch

@@ -1,6 +1,5 @@
 """A name and a folder (``--dataset``, ``--source``) -> an image set's samples; counts held against the catalog."""
 
-import functools
 import glob
 import os
 import re
@@ -127,8 +126,7 @@ def _open(source: Path, info: ImageSetInfo | None, chosen: list[Path] | None, op
     if may_be_files and (listed := _open_container(folder, source, chosen, options)):
         return listed
     if root is not None:
-        flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
-        original = folders.open_folders(folder, root, num_kept, flat_labels)
+        original = folders.open_folders(folder, root, num_kept)
         if has_tars:
             original.notes.append(f"took the folders in {root}; --source {folder / ilsvrc.TRAIN_TAR} takes the tars")
         return original
