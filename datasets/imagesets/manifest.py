@@ -157,12 +157,8 @@ def read_index(folder: Path, split: Split) -> Index:
         places = {name.removeprefix("place."): array for name, array in own.items() if name.startswith("place.")}
         index = Index(own["labels"], own["sizes"], own["names"], places)
         _check_arrays(index)
-        index.names_blob.tobytes().decode()
-        lengths = {len(index.labels), len(index.sizes), len(index._ends), *(len(place) for place in places.values())}
     except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
         raise stale(f"{path} cannot be read ({error!r})") from error
-    if len(lengths) != 1:
-        raise stale(f"{path} has arrays of lengths {sorted(lengths)}, expected one")
     return index
 
 
@@ -177,6 +173,10 @@ def _check_arrays(index: Index) -> None:
         least = 1 if name == "sizes" else 0
         if array.min(initial=least) < least:
             raise ValueError(f"{name} has numbers below {least}")
+    index.names_blob.tobytes().decode()
+    lengths = {len(index._ends), *(len(array) for name, array in arrays.items() if name != "names_blob")}
+    if len(lengths) != 1:
+        raise ValueError(f"its arrays have lengths {sorted(lengths)}, expected one")
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
