@@ -74,7 +74,8 @@ def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) 
         for name in portions[0][1].places
     }
     index = Index(samples.labels[kept], np.array(sizes, np.int32).reshape(-1, 2), Index.encode_names(names), places)
-    slim = [(portion, finished.model_copy(update={"sizes": []})) for portion, finished in portions]  # for the memory
+    # an index has them now, and a million images' as lists take much memory
+    slim = [(portion, finished.model_copy(update={"sizes": [], "places": {}})) for portion, finished in portions]
     return Collected(slim, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])
 
 
