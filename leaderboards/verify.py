@@ -16,7 +16,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from imagesets.fetch import default_data_dir
 from leaderboards.auditing.record_checks import check_records
 from leaderboards.auditing.report import print_checks, print_sample
 from leaderboards.auditing.retraining import TOLERANCES, Conditions, Retraining, draw, find_odds
@@ -28,7 +27,7 @@ from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
-from suite.base.files import sha256_of, write_atomically
+from suite.base.files import default_data_dir, sha256_of, write_atomically
 from suite.spec.experiment import with_ancestors
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs

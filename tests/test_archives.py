@@ -8,9 +8,8 @@ import tarfile
 import pytest
 
 from imagesets.fetch.convert import read_members
-from imagesets.originals.tars import list_members
 from leaderboards.packed_records import unpacked
-from suite.base.archives import StrictHeader, unpack_files
+from suite.base.archives import StrictHeader, list_tar_members, unpack_files
 from suite.base.errors import DataError, RecordError
 
 NAMES = [f"experiments/x-{number}/seed-0/result.json" for number in range(3)]
@@ -62,7 +61,7 @@ DAMAGED = {
 
 def read_shard(data, folder):
     (folder / "train-0.tar").write_bytes(data)
-    return len(list(list_members(folder / "train-0.tar")))
+    return len(list(list_tar_members(folder / "train-0.tar")))
 
 
 def read_compressed(data, folder):
@@ -108,12 +107,12 @@ def test_a_sparse_file_is_unpacked_by_nobody_however_the_archive_was_opened(tmp_
 def test_a_tar_in_a_tar_ends_where_its_member_does(tmp_path):
     path, cut = tmp_path / "train.tar", WHOLE[:3072]
     path.write_bytes(tar_of(["a.tar", "b.tar"], lambda member: WHOLE if member.name == "a.tar" else cut))
-    first, second = list_members(path)
-    inner = list(list_members(path, first))
+    first, second = list_tar_members(path)
+    inner = list(list_tar_members(path, first))
     assert [member.name for member in inner] == NAMES
     assert all(path.read_bytes()[m.offset : m.offset + m.length] == CONTENT for m in inner)
     with pytest.raises(DataError, match=r"train\.tar: b\.tar .*cut short"):
-        list(list_members(path, second))
+        list(list_tar_members(path, second))
 
 
 def test_a_compressed_member_larger_than_any_of_its_kind_is_not_taken_into_memory(tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ def render_croissant(info: ImageSetInfo) -> str:
         "alternateName": info.title,
         "description": f"{info.title}: {counts}, {size}.",
         "distribution": list(_files(info)),
-        "recordSet": [*_classes(info), *_images(info)],
+        "recordSet": list(_record_sets(info)),
     }
     if info.parquet:
         described["url"] = f"https://huggingface.co/datasets/{info.parquet.hub_id}"
@@ -51,7 +51,8 @@ def render_croissant(info: ImageSetInfo) -> str:
 
 def _files(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
     if archive := info.archive:
-        yield _file(archive.file_name, archive.url, "application/gzip", md5=archive.md5, sameAs=list(archive.mirrors))
+        same = {"sameAs": list(archive.mirrors)} if archive.mirrors else {}
+        yield _file(archive.file_name, archive.url, "application/gzip", md5=archive.md5, **same)
     if mat := info.mat_files:
         for name, md5 in {**mat.train_md5, **mat.test_md5}.items():
             yield _file(name, f"{mat.url}/{name}", "application/x-matlab-data", md5=md5)
@@ -59,43 +60,35 @@ def _files(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
         yield _file("hub", f"https://huggingface.co/datasets/{parquet.hub_id}", "git+https", sha256=_UNHASHED)
         folder = parquet.url.rpartition("/")[2]
         for split in ("train", "test"):
-            named = {"@id": f"{split}-files", "name": f"{split}-files", "includes": f"{folder}/{split}-*.parquet"}
             held = {"containedIn": {"@id": "hub"}, "encodingFormat": "application/x-parquet"}
-            yield {"@type": "cr:FileSet", **named, **held}
+            yield _named("cr:FileSet", f"{split}-files", includes=f"{folder}/{split}-*.parquet", **held)
+
+
+def _named(kind: str, name: str, **more: object) -> dict[str, Any]:
+    return {"@type": kind, "@id": name, "name": name, **more}
 
 
 def _file(name: str, url: str, form: str, **more: object) -> dict[str, Any]:
-    named = {"@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": url, "encodingFormat": form}
-    return named | {key: value for key, value in more.items() if value}
+    return _named("cr:FileObject", name, contentUrl=url, encodingFormat=form, **more)
 
 
-def _classes(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
-    """The names of the classes in the order of the labels, where the catalog has them."""
+def _record_sets(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
+    """The names of the classes in the order of the labels, where the catalog has them, and the images of each split."""
     if info.class_names:
-        yield {
-            "@type": "cr:RecordSet",
-            "@id": "classes",
-            "name": "classes",
-            "dataType": "sc:Enumeration",
-            "key": {"@id": "classes/label"},
-            "field": [_field("classes/label", "sc:Integer"), _field("classes/name", "sc:Text")],
-            "data": [{"classes/label": i, "classes/name": name} for i, name in enumerate(info.class_names)],
-        }
-
-
-def _images(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
-    if info.parquet is None:
-        return
-    for split in ("train", "test"):
-        pixels = _column(split, "img") | {"transform": {"jsonPath": "bytes"}}
-        image = _field(f"{split}/image", "sc:ImageObject", source=pixels)
-        named = {"field": {"@id": "classes/label"}}
-        label = _field(f"{split}/label", "sc:Integer", source=_column(split, info.parquet.label), references=named)
-        yield {"@type": "cr:RecordSet", "@id": split, "name": split, "field": [image, label]}
+        fields = [_field("classes/label", "sc:Integer"), _field("classes/name", "sc:Text")]
+        data = [{"classes/label": i, "classes/name": name} for i, name in enumerate(info.class_names)]
+        about = {"dataType": "sc:Enumeration", "key": {"@id": "classes/label"}, "field": fields, "data": data}
+        yield _named("cr:RecordSet", "classes", **about)
+    if parquet := info.parquet:
+        for split in ("train", "test"):
+            pixels = _column(split, "img") | {"transform": {"jsonPath": "bytes"}}
+            image = _field(f"{split}/image", "sc:ImageObject", source=pixels)
+            label = {"source": _column(split, parquet.label), "references": {"field": {"@id": "classes/label"}}}
+            yield _named("cr:RecordSet", split, field=[image, _field(f"{split}/label", "sc:Integer", **label)])
 
 
 def _field(name: str, data_type: str, **more: object) -> dict[str, Any]:
-    return {"@type": "cr:Field", "@id": name, "name": name, "dataType": data_type, **more}
+    return _named("cr:Field", name, dataType=data_type, **more)
 
 
 def _column(split: str, column: str) -> dict[str, Any]:

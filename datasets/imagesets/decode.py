@@ -40,8 +40,7 @@ _RESIZE = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa.out, "bicubic": to
 
 MAX_PIXELS = 178_956_970  # where Pillow, too, refuses a decompression bomb
 _MAX_KEPT_BYTES = 1 << 24  # a larger buffer is not kept for the next image
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
+_JPEG_START, _JPEG_END, _PNG_START = b"\xff\xd8", b"\xff\xd9", b"\x89PNG\r\n\x1a\n"
 _FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SEQUENTIAL_MARKERS = (0xC0, 0xC1)
 _LUMA_FACTORS = (0x11, 0x21, 0x12, 0x22, 0x41)  # blocks across and down for one of each colour: 4:4:4 to 4:1:1
@@ -49,7 +48,6 @@ _SCAN_MARKER, _COMMENT_MARKER, _NOTE_MARKERS = 0xDA, 0xFE, range(0xE0, 0xF0)
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # none of those within coded data
 _BEHIND_PIXELS = re.compile("extraneous bytes before marker 0xd9")
 _BELOW_WINDOW = re.compile("extraneous bytes before marker 0xd[0-79]")  # rows that are passed over
-_TJERR_FATAL = 1
 _MAX_ASPECT = 16  # of a longer image only the middle is resized for its central window
 
 
@@ -65,31 +63,19 @@ class _Header(NamedTuple):
 
 
 class _Region(ctypes.Structure):
-    _fields_ = (("x", ctypes.c_int), ("y", ctypes.c_int), ("w", ctypes.c_int), ("h", ctypes.c_int))
+    _fields_ = tuple((name, ctypes.c_int) for name in "xywh")
 
 
 def _load_turbojpeg() -> ctypes.CDLL | None:
     """libjpeg-turbo 3, from the extra's wheel ``turbojpeg`` or from the system; None if neither has it."""
-    try:
-        files = metadata.files("turbojpeg") or []
-    except metadata.PackageNotFoundError:
-        files = []
+    files = [file for found in metadata.distributions(name="turbojpeg") for file in found.files or ()]
     paths = [str(file.locate()) for file in files if re.search(r"libturbojpeg.*\.(so|dylib)", file.name)]
     for path in filter(None, (*paths, ctypes.util.find_library("turbojpeg"))):
-        try:
+        with contextlib.suppress(OSError):  # built for another machine
             library = ctypes.CDLL(path)
-        except OSError:  # built for another machine
-            continue
-        if hasattr(library, "tj3SetCroppingRegion"):  # from 3.0 on
-            handle, length = ctypes.c_void_p, ctypes.c_size_t
-            library.tj3Init.restype = handle
-            library.tj3Destroy.argtypes = [handle]
-            library.tj3GetErrorStr.argtypes, library.tj3GetErrorStr.restype = [handle], ctypes.c_char_p
-            library.tj3GetErrorCode.argtypes = [handle]
-            library.tj3DecompressHeader.argtypes = [handle, handle, length]
-            library.tj3SetCroppingRegion.argtypes = [handle, _Region]
-            library.tj3Decompress8.argtypes = [handle, handle, length, handle, ctypes.c_int, ctypes.c_int]
-            return library
+            if hasattr(library, "tj3SetCroppingRegion"):  # from 3.0 on
+                library.tj3Init.restype, library.tj3GetErrorStr.restype = ctypes.c_void_p, ctypes.c_char_p
+                return library
     return None
 
 
@@ -132,11 +118,9 @@ def read_size(data: bytes | Pixels) -> tuple[int, int]:
 
 
 def decode(data: bytes | Pixels) -> Pixels:
-    """The whole image, (H, W, 3) RGB; grey, palette, CMYK and transparent ones as Pillow converts them.
-
-    Pixels stay as they are. A camera's note on how it was held (EXIF orientation) is ignored, as torchvision does.
-    ValueError if the data are cut off or, as far as the decoder sees it, damaged; with its reason.
-    """
+    """The whole image, (H, W, 3) RGB; grey, palette, CMYK and transparent ones as Pillow converts them. A camera's note
+    on how it was held (EXIF orientation) is ignored, as torchvision does. ValueError if the data are cut off or, as far
+    as the decoder sees it, damaged; with its reason."""
     return data if is_decoded(data) else _decode_box(data, (0, 0, *read_size(data))).copy()
 
 
@@ -161,8 +145,8 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
     """Decode for evaluation: the shorter side resized to ``resize``, then the central window, as torchvision does.
 
     Args:
-        data, out: a JPEG or PNG, or an image's pixels; and what is filled, (S, S, 3) uint8.
-        resize, size: the shorter side after resizing, the longer being rounded down; and S, which is at most that.
+        data, resize: the image, as of ``decode_window``, and its shorter side after resizing.
+        size, out: S, at most ``resize``, and what is filled, (S, S, 3) uint8.
     """
     assert size <= resize, f"a window of {size} in an image of {resize}"
     pixels = _decode_box(data, (0, 0, *read_size(data)))
@@ -212,7 +196,7 @@ def _decode_box(data: bytes | Pixels, box: Box) -> Pixels:
 def _read_header(view: memoryview) -> _Header:
     if view[:2] == _JPEG_START:
         header = _read_jpeg_header(view)
-    elif view[:8] == _PNG_SIGNATURE:
+    elif view[:8] == _PNG_START:
         header = _Header(int.from_bytes(view[20:24]), int.from_bytes(view[16:20]))  # zero where the data end before
     else:
         raise ValueError(f"neither JPEG nor PNG: the data start with {bytes(view[:4]).hex(' ') or 'nothing'}")
@@ -234,15 +218,9 @@ def _read_jpeg_header(view: memoryview) -> _Header:
         raise ValueError("the JPEG ends within its header") from None
     if not factors:
         raise ValueError("the JPEG's header names no colour component")
-    is_grey = len(factors) == 1
-    return _Header(
-        height,
-        width,
-        is_plain=is_grey or (factors[0] in _LUMA_FACTORS and factors[1:] == (0x11, 0x11)),
-        is_sequential=view[at + 1] in _SEQUENTIAL_MARKERS,
-        height_offset=at + 5,
-        block_width=8 if is_grey else 8 * (factors[0] >> 4),
-    )
+    is_grey, is_sequential = len(factors) == 1, view[at + 1] in _SEQUENTIAL_MARKERS
+    is_plain = is_grey or (factors[0] in _LUMA_FACTORS and factors[1:] == (0x11, 0x11))
+    return _Header(height, width, is_plain, is_sequential, at + 5, 8 if is_grey else 8 * (factors[0] >> 4))
 
 
 def _decode_turbojpeg(source: Pixels, header: _Header, box: Box, bottom: int) -> Pixels:
@@ -267,16 +245,19 @@ def _run_turbojpeg(source: Pixels, region: _Region, pixels: Pixels) -> str:
     """Decode a region into ``pixels``, and return the first warning; "" where there was none."""
     library = _TURBOJPEG
     assert library
-    data, reason = (source.ctypes.data, source.size), ""
-    handle = library.tj3Init(1)  # 1 = TJINIT_DECOMPRESS; a new one, as it would keep tables of the image before
+    pointer, reason = ctypes.c_void_p, ""
+    data = (pointer(source.ctypes.data), ctypes.c_size_t(source.size))
+    handle = pointer(
+        library.tj3Init(1)
+    )  # 1 = TJINIT_DECOMPRESS; a new one, as it would keep tables of the image before
     try:
         for decode_part in (
             partial(library.tj3DecompressHeader, handle, *data),
             partial(library.tj3SetCroppingRegion, handle, region),
-            partial(library.tj3Decompress8, handle, *data, pixels.ctypes.data, 0, 0),  # RGB
+            partial(library.tj3Decompress8, handle, *data, pointer(pixels.ctypes.data), 0, 0),  # RGB
         ):
             reason = library.tj3GetErrorStr(handle).decode(errors="replace") if decode_part() else ""
-            if reason and library.tj3GetErrorCode(handle) == _TJERR_FATAL:
+            if reason and library.tj3GetErrorCode(handle) == 1:  # TJERR_FATAL
                 raise OSError(reason)
     finally:
         library.tj3Destroy(handle)
@@ -317,9 +298,8 @@ def _without_oddities(source: Pixels, is_sequential: bool) -> Pixels:
     return np.frombuffer(b"".join([*parts, data[at:]]), np.uint8)
 
 
-@cache
+@cache  # once a process; each run's log then has it
 def _warn_of_pillow() -> None:
-    """Warn once a process; each run's log then has it."""
     warnings.warn(
         "Pillow decodes the JPEGs: the same pixels, but it takes longer and does not notice damage within an image. "
         "`pip install turbojpeg==0.0.2` (the extra `jpeg`) brings libjpeg-turbo 3 to Linux on x86-64; elsewhere the "

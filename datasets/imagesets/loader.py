@@ -13,8 +13,6 @@ On the CPU both parts are done by threads ahead; how a batch gets to a device is
 Shape legend: B batch, S image size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import floor
@@ -32,8 +30,8 @@ from imagesets.augment.pipeline import Augmentation, Draws
 from imagesets.augment.shuffling import Shuffle
 from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import statistics
-from imagesets.decode import Interpolation
-from imagesets.formats.stored import CorruptImageError, Pixels
+from imagesets.decode import Interpolation, Pixels
+from imagesets.formats.stored import CorruptImageError
 from imagesets.fractions import fraction_indices, hold_out, spread_over_classes
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, choose_format, find_info

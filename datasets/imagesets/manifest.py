@@ -8,9 +8,9 @@ the index, which is the data set's own (folders: sorted classes, sorted files in
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -19,11 +19,11 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from imagesets.fetch.remote import is_address
-from imagesets.fetch.remote_path import path_of
 from imagesets.fetch.storage import write_file
 from suite.base.arguments import program
 from suite.base.errors import DataError
+from suite.base.far.remote import is_address
+from suite.base.far.remote_path import path_of
 from suite.base.files import read_file, sha256_of
 from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model
@@ -113,10 +113,6 @@ class Index:
     def encode_names(names: list[str]) -> NDArray[np.uint8]:
         return np.frombuffer("\n".join(names).encode(), np.uint8)
 
-    @property
-    def names(self) -> list[str]:
-        return self.names_blob.tobytes().decode().split("\n")
-
     @cached_property
     def _ends(self) -> NDArray[np.int64]:
         return np.append(np.flatnonzero(self.names_blob == ord("\n")), len(self.names_blob))
@@ -161,12 +157,8 @@ def read_index(folder: Path, split: Split) -> Index:
         places = {name.removeprefix("place."): array for name, array in own.items() if name.startswith("place.")}
         index = Index(own["labels"], own["sizes"], own["names"], places)
         _check_arrays(index)
-        index.names_blob.tobytes().decode()
-        lengths = {len(index.labels), len(index.sizes), len(index._ends), *(len(place) for place in places.values())}
     except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
         raise stale(f"{path} cannot be read ({error!r})") from error
-    if len(lengths) != 1:
-        raise stale(f"{path} has arrays of lengths {sorted(lengths)}, expected one")
     return index
 
 
@@ -181,6 +173,10 @@ def _check_arrays(index: Index) -> None:
         least = 1 if name == "sizes" else 0
         if array.min(initial=least) < least:
             raise ValueError(f"{name} has numbers below {least}")
+    index.names_blob.tobytes().decode()
+    lengths = {len(index._ends), *(len(array) for name, array in arrays.items() if name != "names_blob")}
+    if len(lengths) != 1:
+        raise ValueError(f"its arrays have lengths {sorted(lengths)}, expected one")
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -192,15 +188,9 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of a prepared set, whose files on this machine have been held against it by size; the index by its
     checksum. DataError for a missing or broken manifest, or naming the files that it does not describe."""
     manifest = load_manifest(folder)
-    faults = []
-    for path, expected in manifest.all_files(folder):
-        if isinstance(path, Path):  # and not behind an address
-            try:
-                check_size(path, expected)
-            except DataError as error:
-                faults.append(error)
-    raise_all(faults)
-    check_bytes(folder / INDEX, manifest.files[INDEX])
+    near = [pair for pair in manifest.all_files(folder) if isinstance(pair[0], Path)]  # and not behind an address
+    check_all(partial(check_file, *pair, by_size=True) for pair in near)
+    check_file(folder / INDEX, manifest.files[INDEX])
     return manifest
 
 
@@ -224,32 +214,36 @@ def load_manifest(folder: Path) -> Manifest:
         raise stale(f"{path} cannot be read ({describe(error)})") from error
 
 
-def raise_all(faults: list[DataError], *told: str) -> None:
-    """Raise one error that names the first of these, a line each, if there are any."""
+def check_all(checks: Iterable[Callable[[], object]], told: str = "") -> int:
+    """Run all checks and count them. If some fail, one DataError names the first of these, a line each, and how many of
+    all are not as is ``told``."""
+    faults, number = list[str](), 0
+    for check in checks:
+        number += 1
+        try:
+            check()
+        except DataError as error:
+            faults.append(str(error))
     if faults:
-        raise DataError("\n".join([*map(str, faults[:_MAX_FAULTS]), *told]))
+        raise DataError("\n".join(faults[:_MAX_FAULTS] + [f"{len(faults):,} of {number:,} {told}"] * bool(told)))
+    return number
 
 
-def check_size(path: Path, expected: StoredFile) -> None:
-    """Raise DataError if a file is not there, or has another size than the manifest says."""
+def check_file(path: Path, expected: StoredFile, by_size: bool = False) -> None:
+    """Raise DataError if a file is not there, has another size than the manifest says or, unless ``by_size``, another
+    checksum."""
     try:
-        found = path.stat().st_size
+        num_bytes = path.stat().st_size
     except FileNotFoundError as error:
         raise DataError(f"{path} is missing, though the manifest beside it lists it. Prepare it again.") from error
-    if found != expected.num_bytes:
-        raise _changed(path, f"{found:,} bytes", f"{expected.num_bytes:,}: it was cut short or changed")
-
-
-def check_bytes(path: Path, expected: StoredFile) -> None:
-    """Read a whole file; raise DataError if its size or its checksum is not the manifest's."""
-    check_size(path, expected)
-    if (found := describe_file(path)) != expected:
-        raise _changed(path, f"SHA-256 {found.sha256}", f"{expected.sha256}: it changed after it was made")
-
-
-def _changed(path: Path, found: str, expected: str) -> DataError:
-    advice = "Prepare it again, which says what to delete first."
-    return DataError(f"{path} has {found}, its manifest says {expected}. {advice}")
+    found, wanted = f"{num_bytes:,} bytes", f"{expected.num_bytes:,}: it was cut short or changed"
+    if num_bytes == expected.num_bytes:
+        if by_size or (sha256 := sha256_of(path)) == expected.sha256:
+            return
+        found, wanted = f"SHA-256 {sha256}", f"{expected.sha256}: it changed after it was made"
+    raise DataError(
+        f"{path} has {found}, its manifest says {wanted}. Prepare it again, which says what to delete first."
+    )
 
 
 def stale(found: str) -> DataError:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import accumulate
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -83,18 +83,6 @@ def in_order(futures: Iterable[Future[Prepared]], num_ahead: int) -> Iterator[Pr
         yield pending.popleft().result()
 
 
-class _Place(NamedTuple):
-    """Where a tensor lies in the buffer, and what it is."""
-
-    first_byte: int
-    num_bytes: int
-    dtype: torch.dtype
-    shape: torch.Size
-
-    def view(self, buffer: Tensor) -> Tensor:
-        return buffer.narrow(0, self.first_byte, self.num_bytes).view(self.dtype).view(self.shape)
-
-
 class Packed(Generic[Item]):
     """The tensors of an item in one buffer on the CPU, and the item around them.
 
@@ -109,19 +97,20 @@ class Packed(Generic[Item]):
     def __init__(self, item: Item, pinned: bool) -> None:
         tensors = [leaf for leaf in tree_leaves(item) if isinstance(leaf, Tensor)]
         room = [-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors]
-        starts = accumulate(room, initial=0)
-        self._item = item
-        self._places = [_Place(s, t.nbytes, t.dtype, t.shape) for s, t in zip(starts, tensors, strict=False)]
-        self._buffer = torch.empty(sum(room), dtype=torch.uint8, pin_memory=pinned)
-        for place, tensor in zip(self._places, tensors, strict=True):
-            place.view(self._buffer).copy_(tensor)
+        self._item, self._starts = item, list(accumulate(room, initial=0))
+        self._buffer = torch.empty(self._starts[-1], dtype=torch.uint8, pin_memory=pinned)
+        for start, tensor in zip(self._starts, tensors, strict=False):
+            _view_like(tensor, self._buffer, start).copy_(tensor)
 
     def to(self, device: torch.device) -> Item:
         """The item with its tensors on the device, where they are views of one buffer; pinned, without waiting."""
-        moved = self._buffer.to(device, non_blocking=True)
-        places = iter(self._places)
-        item: Item = tree_map_only(Tensor, lambda _: next(places).view(moved), self._item)
+        moved, starts = self._buffer.to(device, non_blocking=True), iter(self._starts)
+        item: Item = tree_map_only(Tensor, lambda tensor: _view_like(tensor, moved, next(starts)), self._item)
         return item
+
+
+def _view_like(tensor: Tensor, buffer: Tensor, start: int) -> Tensor:
+    return buffer[start : start + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
 
 
 def stream_batches(
@@ -150,18 +139,19 @@ def _feed(
     """Yield what ``send`` copies to a GPU and does there, one item ahead of the model, on a stream beside its own."""
     gpus = torch.get_device_module(device)
     side, main = side_stream(device), gpus.current_stream(device)
-    following: Finished | None = None
-    for item in prepared:
-        current = following
-        if current is not None:
-            _hand_over(current, side, main)
+
+    def send_aside(item: Prepared) -> Finished:
         with gpus.stream(side):
-            following = send(item)
-        if current is not None:
-            yield current
-    if following is not None:
-        _hand_over(following, side, main)
-        yield following
+            return send(item)
+
+    sent = map(send_aside, prepared)
+    following = next(sent, None)
+    while (current := following) is not None:
+        main.wait_stream(side)
+        for tensor in current:
+            tensor.record_stream(main)  # its memory is kept until the model is done with it
+        following = next(sent, None)
+        yield current
 
 
 @lru_cache
@@ -170,13 +160,6 @@ def side_stream(device: torch.device) -> torch.Stream:
     for the stream that it was taken for: a new stream per evaluation would take it anew."""
     stream: torch.Stream = torch.get_device_module(device).Stream(device)
     return stream
-
-
-def _hand_over(tensors: tuple[Tensor, ...], side: torch.Stream, main: torch.Stream) -> None:
-    """Let the model's stream wait for the tensors, and their memory be kept until it is done with them."""
-    main.wait_stream(side)
-    for tensor in tensors:
-        tensor.record_stream(main)
 
 
 def _send(packed: Packed[Prepared], finish: Callable[[Prepared], Finished], device: torch.device) -> Finished:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
-from imagesets.fetch import default_data_dir, ensure
+from imagesets.fetch import ensure
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, prepared_folder, read_index, read_manifest, stale
 from suite.base.errors import DataError, SpecError
+from suite.base.files import default_data_dir
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
@@ -85,25 +86,21 @@ def find_prepared(
     data_dir = data_dir or default_data_dir()
     info = find_info(name, data_dir, storage_format)
     storage_format = storage_format or choose_format(info, data_dir)
-    folders = [prepared_folder(data_dir, name, storage_format)]
-    if info.subset_of:
-        folders.append(prepared_folder(data_dir, info.subset_of, storage_format))
-    for folder in folders:
-        if folder.is_dir():
-            manifest = read_manifest(folder)
-            found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
-            if found != expected:  # it was renamed, or copied to another set's place
-                raise DataError(
-                    f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in "
-                    f"format {expected[1]}. Give the folder its name back, or prepare the image set."
-                )
-            if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
-                wanted = f"{CATALOG[manifest.dataset].num_classes} of {manifest.dataset}"
-                raise stale(f"{folder} has {len(manifest.classes)} classes, expected {wanted}")
-            return folder, manifest
-    if storage_format == "memory" and (info.can_be_fetched or info.packaged):
+    folders = [prepared_folder(data_dir, one, storage_format) for one in filter(None, (name, info.subset_of))]
+    folder = next(filter(Path.is_dir, folders), folders[0])
+    if storage_format == "memory" and (info.can_be_fetched or info.packaged) and not folder.is_dir():
         return None
-    return folders[0], read_manifest(folders[0])  # says what is missing
+    manifest = read_manifest(folder)  # says what is missing
+    found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
+    if found != expected:  # it was renamed, or copied to another set's place
+        raise DataError(
+            f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in "
+            f"format {expected[1]}. Give the folder its name back, or prepare the image set."
+        )
+    if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
+        wanted = f"{CATALOG[manifest.dataset].num_classes} of {manifest.dataset}"
+        raise stale(f"{folder} has {len(manifest.classes)} classes, expected {wanted}")
+    return folder, manifest
 
 
 def check_order(

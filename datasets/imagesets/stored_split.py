@@ -34,7 +34,7 @@ def open_splits(
             labels = arrays[f"{split}_labels"]
             sizes = np.full((len(labels), 2), info.image_size, np.int32)
             index = Index(labels, sizes, Index.encode_names([]), place_rows(arrays[f"{split}_images"]))
-            fetched[split] = StoredImages(index, path.parent, [path.name])
+            fetched[split] = StoredImages(index, path.parent, [path])
             fetched[split].stored_side = info.image_size
         return fetched
     folder, manifest = found

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from imagesets.fetch import default_data_dir
 from launchers.command.options import GridOptions
 from launchers.command.site_file import Site
 from suite.base.errors import SpecError
+from suite.base.files import default_data_dir
 
 INSIDE = "SUITE_CONTAINER"  # is set there, to the image
 

@@ -36,7 +36,7 @@ def write_atomically(path: Path, data: bytes, make_error: Callable[[Path, OSErro
 def open_file(path: Path) -> BufferedReader:
     """Open a regular file for reading; OSError for anything else: a FIFO would keep its reader waiting without end.
 
-    A path that is none of this machine's (``imagesets.fetch.remote_path``) opens itself.
+    A path that is none of this machine's (``suite.base.far.remote_path``) opens itself.
     """
     if open_binary := getattr(path, "open_binary", None):
         opened: BufferedReader = open_binary()
@@ -102,6 +102,12 @@ def cache_folder(name: str) -> Path:
     """Where what can be computed again is kept: in ``$SUITE_CACHE_DIR``, or else in the user's cache folder."""
     chosen = os.environ.get("SUITE_CACHE_DIR")
     return (Path(chosen).expanduser() if chosen else platformdirs.user_cache_path()) / name
+
+
+def default_data_dir() -> Path:
+    """The folder that image sets are kept in: ``$IMAGESETS_DIR``, or else the user's cache folder."""
+    chosen = os.environ.get("IMAGESETS_DIR")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("imagesets")
 
 
 def wait_for_lock(

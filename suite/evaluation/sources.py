@@ -92,7 +92,7 @@ def _read_array(path: Path) -> Iterator[TestSet]:
         images = StoredImages(
             Index(labels[part], sizes[part], names, {name: column[part] for name, column in places.items()}),
             path.parent,
-            [path.name],
+            [path],
         )
         images.stored_side = side
         yield TestSet(f"{path.stem}/{number}" if is_in_parts else "", images)

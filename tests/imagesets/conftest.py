@@ -79,7 +79,8 @@ class Stored:
         return read_index(self.folder, split).labels.tolist()
 
     def names(self, split: Split) -> list[str]:
-        return read_index(self.folder, split).names
+        index = read_index(self.folder, split)
+        return [index.name(number) for number in range(len(index.labels))]
 
     def sizes(self, split: Split) -> list[list[int]]:
         return read_index(self.folder, split).sizes.tolist()
@@ -89,7 +90,7 @@ class Stored:
         index = read_index(self.folder, split)
         if self.manifest.format == "folder":
             root = Path(self.manifest.root) if self.manifest.root else self.folder
-            return [(root / name).read_bytes() for name in index.names]
+            return [(root / name).read_bytes() for name in self.names(split)]
         shards = [(self.folder / name).read_bytes() for name in self.manifest.shards(split)]
         places = zip(*(index.places[name].tolist() for name in ("shard", "offset", "length")), strict=True)
         return [shards[shard][offset : offset + length] for shard, offset, length in places]

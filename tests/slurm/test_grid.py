@@ -124,7 +124,7 @@ def test_a_job_that_the_user_cancels_with_scancel_stays_away(idle_cluster: Clust
 
 def test_laptop_runs_on_several_nodes_end_with_the_local_leaderboard(idle_cluster: Cluster, tmp_path: Path) -> None:
     """Two short ones: real images make the difference here, longer runs would add minutes alone."""
-    from imagesets.fetch import default_data_dir
+    from suite.base.files import default_data_dir
 
     if not (default_data_dir() / "cifar10.safetensors").exists():
         pytest.skip("CIFAR-10 is not there; fetch it with `python -m imagesets cifar10`")

@@ -167,7 +167,7 @@ def test_a_run_that_is_asked_to_stop_stops_copying(data_dir, tmp_path, run, monk
 COPIER = """
 import sys
 from pathlib import Path
-from imagesets.fetch import remote
+from suite.base.far import remote
 from imagesets.prepared import find_prepared
 from suite.training.staging import copies
 

@@ -4,7 +4,6 @@
 are gathered here. Used by ``operations`` for rotation, shear and translation.
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -36,38 +35,32 @@ def transform_affine(images: Tensor, matrices: Tensor, fill: Tensor, along: Lite
     return torch.where(inside[:, None], values, fill)
 
 
-def _interpolate(images: Tensor, rows: tuple[Tensor, list[Tensor]], columns: tuple[Tensor, list[Tensor]]) -> Tensor:
+def _interpolate(images: Tensor, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor]) -> Tensor:
     """The weighted sum of the pixels where these rows and columns meet, (N, 3, H, W) float32."""
     num, _, height, width = images.shape
     flat, step = images.flatten(2), _NEIGHBOURS_AT_ONCE.get(images.device.type, 4)
     result = torch.zeros(images.shape, device=images.device)
-    for row_NRHW, row_weights in _split(rows, step):
-        lines = result.new_zeros((num, 3, len(row_weights), height, width))
-        for column_NCHW, column_weights in _split(columns, step):
+    for row_NRHW, row_weights in zip(*(part.split(step, dim=1) for part in rows), strict=True):
+        lines = result.new_zeros((num, 3, row_weights.shape[1], height, width))
+        for column_NCHW, column_weights in zip(*(part.split(step, dim=1) for part in columns), strict=True):
             place_NRCHW = row_NRHW[:, :, None] * width + column_NCHW[:, None]
             index = place_NRCHW.flatten(1)[:, None].expand(-1, 3, -1)
             found = flat.gather(2, index).unflatten(2, place_NRCHW.shape[1:]).float()
-            for neighbour, weight in enumerate(column_weights):
+            for neighbour, weight in enumerate(column_weights.unbind(1)):
                 lines.addcmul_(found[:, :, :, neighbour], weight[:, None, None])
-        for neighbour, weight in enumerate(row_weights):
+        for neighbour, weight in enumerate(row_weights.unbind(1)):
             result.addcmul_(lines[:, :, neighbour], weight[:, None])
     return result
 
 
-def _split(neighbours: tuple[Tensor, list[Tensor]], step: int) -> Iterator[tuple[Tensor, list[Tensor]]]:
-    places, weights = neighbours
-    for first, some in enumerate(places.split(step, dim=1)):
-        yield some, weights[first * step : (first + 1) * step]
-
-
-def _neighbours(position: Tensor, size: int, whole: bool) -> tuple[Tensor, list[Tensor]]:
+def _neighbours(position: Tensor, size: int, whole: bool) -> tuple[Tensor, Tensor]:
     """The K pixels around positions (N, H, W), kept inside 0..size-1, and their weights (Keys' cubic, a = -1). K is 4;
     of ``whole`` positions, which are pixel centres, it is 1."""
     position = position - 0.5
     first = position.floor()
     t = (position - first).float()
     if whole:
-        return first.long()[:, None], [torch.ones_like(t)]
+        return first.long()[:, None], torch.ones_like(t)[:, None]
     offset = torch.arange(-1, 3, device=position.device)[:, None, None]
     weights = [-t * (1 - t) ** 2, 1 + t * t * (t - 2), t * (1 + t * (1 - t)), t * t * (t - 1)]
-    return (first.long()[:, None] + offset).clamp_(0, size - 1), weights
+    return (first.long()[:, None] + offset).clamp_(0, size - 1), torch.stack(weights, dim=1)

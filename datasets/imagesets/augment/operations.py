@@ -126,9 +126,7 @@ def _smooth(images: Tensor) -> Tensor:
     return smooth
 
 
-Function = Callable[[Tensor, Tensor, Tensor], Tensor]  # of images, (N, 6) values and fill
-
-_FUNCTIONS: dict[Op, Function] = {  # by the first operation of a group
+_FUNCTIONS: dict[Op, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # of a group's images, (N, 6) values and fill
     Op.AUTO_CONTRAST: lambda images, *_: TF.autocontrast(images),
     Op.EQUALIZE: lambda images, *_: TF.equalize(images),
     Op.INVERT: lambda images, *_: TF.invert(images),

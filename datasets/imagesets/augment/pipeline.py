@@ -7,6 +7,7 @@ all that is random as a few tensors: work for the host's threads ahead. They tra
 augmentation computes on their device, without asking it for anything.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Augmentation:
         red, green, blue = (min(255, round(255 * value)) for value in mean)
         fill = torch.tensor([red, green, blue], dtype=torch.uint8).reshape(3, 1, 1)
         statistics = torch.tensor([mean, std]).reshape(2, 3, 1, 1) * 255
-        self._constants_on = {fill.device: (fill, statistics)}
+        self._constants = cache(lambda device: (fill.to(device), statistics.to(device)))  # copied to a device once
         self._buffers = BufferPool()
 
     def draw(
@@ -109,18 +110,22 @@ class Augmentation:
         return mix_(normalized, labels, draws.pairs, self.num_classes)
 
     def normalize(self, images: Tensor, turned: Tensor | None = None) -> Tensor:
-        """(B, 3, S, S) uint8 -> float32, mirrored by ``turned`` of ``Draws``, less the mean, over the deviation."""
+        """(B, 3, S, S) uint8 of any layout -> float32, mirrored by ``turned`` of ``Draws``, less the mean, over the
+        deviation. On the CPU a part of a batch is done at a time, so that what is in between stays in its cache."""
         mean, std = self._constants(images.device)[1]
-        if images.device.type == "cpu":
-            return normalize_on_cpu(images, mean, std, turned, self._buffers)
-        return mirror_images(images, turned).float().sub_(mean).div_(std)
-
-    def _constants(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Geometry's filling, (3, 1, 1) uint8, and mean and deviation, (2, 3, 1, 1): copied to a device once."""
-        if device not in self._constants_on:
-            fill, statistics = self._constants_on[torch.device("cpu")]
-            self._constants_on[device] = fill.to(device), statistics.to(device)
-        return self._constants_on[device]
+        if images.device.type != "cpu":
+            return mirror_images(images, turned).float().sub_(mean).div_(std)
+        normalized = self._buffers.take(images.shape, torch.float32)
+        step = max(1, _NUMBERS_AT_ONCE // max(1, images[:1].numel()))
+        for first in range(0, len(images), step):
+            pixels = images[first : first + step]
+            mirrored = None if turned is None else turned[first : first + step] >= len(images)
+            if mirrored is not None and mirrored.all():
+                pixels = pixels.flip(-1)
+            elif mirrored is not None and mirrored.any():
+                pixels = mirror_images(pixels, torch.arange(len(pixels)) + len(pixels) * mirrored)
+            normalized[first : first + step].copy_(pixels).sub_(mean).div_(std)
+        return normalized
 
 
 def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:
@@ -129,27 +134,3 @@ def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:
     if turned is None:
         return images
     return torch.cat([images, images.flip(-1)]).index_select(0, turned)  # three times as fast as a mask on the CPU
-
-
-def normalize_on_cpu(images: Tensor, mean: Tensor, std: Tensor, turned: Tensor | None, buffers: BufferPool) -> Tensor:
-    """Mirror those that are drawn; then uint8 -> float32 less the mean and over the deviation, contiguous.
-
-    This is done a part of a batch at a time, so that what is in between stays in the CPU's cache.
-
-    Args:
-        images: (B, 3, S, S) uint8, which may be a view of any layout: the loader's are (B, S, S, 3) in memory.
-        mean, std: (3, 1, 1), as the images are scaled.
-        turned: (B,) int64, each image's own place or, plus B, its mirror image's; None mirrors none.
-        buffers: the pool that the result is taken from.
-    """
-    normalized = buffers.take(images.shape, torch.float32)
-    step = max(1, _NUMBERS_AT_ONCE // max(1, images[:1].numel()))
-    for first in range(0, len(images), step):
-        pixels = images[first : first + step]
-        mirrored = None if turned is None else turned[first : first + step] >= len(images)
-        if mirrored is not None and mirrored.all():
-            pixels = pixels.flip(-1)
-        elif mirrored is not None and mirrored.any():
-            pixels = mirror_images(pixels, torch.arange(len(pixels)) + len(pixels) * mirrored)
-        normalized[first : first + step].copy_(pixels).sub_(mean).div_(std)
-    return normalized

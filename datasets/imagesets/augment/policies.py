@@ -4,11 +4,9 @@ Both give ``Operations``, which ``augment.operations`` carries out. Names, range
 timm's auto_augment.py, which follows RandAugment (arXiv:1909.13719).
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +60,7 @@ class RandAugment(NamedTuple):
     increasing: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> RandAugment:
+    def parse(cls, text: str) -> Self:
         """Read a policy such as ``rand-m9-mstd0.5-inc1``; SpecError if it has a part that is not understood."""
         name, *parts = text.split("-")
         fields: dict[str, float] = {}

@@ -1,5 +1,5 @@
 """Image sets that can be fetched: from a name in the catalog to one file of arrays, which ``storage`` opens."""
 
-from imagesets.fetch.ready import default_data_dir, ensure, lock
+from imagesets.fetch.ready import ensure, lock
 
-__all__ = ["default_data_dir", "ensure", "lock"]
+__all__ = ["ensure", "lock"]

@@ -36,17 +36,14 @@ _KERAS_NAMES = ("x_train", "y_train", "x_test", "y_test")
 _MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB
 
 
-def read_archive(folder: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of an original ``.tar.gz`` in ``folder``."""
+def read_archive(folder: Path, archive: Archive, extracted: bool = False) -> dict[str, Array]:
+    """The arrays of an original ``.tar.gz`` in ``folder``, or of what was ``extracted`` there."""
+    if extracted:
+        return _read_batches(archive, lambda name: (folder / archive.folder / name).read_bytes())
     path = folder / archive.file_name
     _check_digest(path.name, path.read_bytes(), archive.md5)
     members = read_members(path, {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)})
     return _read_batches(archive, lambda name: members[f"{archive.folder}/{name}"])
-
-
-def read_folder(folder: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of an original archive that was extracted in ``folder``."""
-    return _read_batches(archive, lambda name: (folder / archive.folder / name).read_bytes())
 
 
 def _read_batches(archive: Archive, read: Callable[[str], bytes]) -> dict[str, Array]:
@@ -118,18 +115,12 @@ def read_parquet(folder: Path, parquet: ParquetFiles) -> dict[str, Array]:
 class _ArrayUnpickler(pickle.Unpickler):
     """Builds numpy arrays and plain containers, and refuses every other global, so that no code can run."""
 
-    _ALLOWED = (
-        ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy", "ndarray"),
-        ("numpy", "dtype"),
-    )
-
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of images needs")
         # Python 2 wrote numpy's old module name, which newer numpy keeps only with a warning
-        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+        module = module.replace("numpy.core", "numpy._core")
+        if f"{module}.{name}" not in ("numpy._core.multiarray._reconstruct", "numpy.ndarray", "numpy.dtype"):
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of images needs")
+        return super().find_class(module, name)
 
 
 def _decode_png(data: bytes, width: int) -> Array:

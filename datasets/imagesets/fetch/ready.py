@@ -7,30 +7,22 @@ Called by ``python -m imagesets`` and by training; what it returns is opened wit
 
 import contextlib
 import itertools
-import os
 import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import platformdirs
 from rich.console import Console
 
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import storage
-from imagesets.fetch.downloads import Unfinished
 from imagesets.fetch.sources import Source, find_local_sources, find_sources, list_forms
 from suite.base.arguments import program
 from suite.base.errors import DataError
-from suite.base.files import wait_for_lock
+from suite.base.far.downloads import Unfinished
+from suite.base.files import default_data_dir, wait_for_lock
 
 _PACKAGED = Path(__file__).parents[1] / "samples"
-
-
-def default_data_dir() -> Path:
-    """The folder that image sets are kept in: ``$IMAGESETS_DIR``, or else the user's cache folder."""
-    chosen = os.environ.get("IMAGESETS_DIR")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("imagesets")
 
 
 def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) -> Path:
@@ -100,7 +92,7 @@ def _make(path: Path, info: ImageSetInfo, place: Path | None, console: Console, 
                     again.append((label, partial(source, min_kb_per_s=0)))
                 continue
             shutil.rmtree(scratch)  # what was fetched takes space that the arrays need
-            storage.write_arrays(path, arrays, info.name, label)
+            storage.write_arrays(path, arrays, {"name": info.name, "source": label})
             console.print(f"{info.name}: made {path} from {label}")
             return
     raise _unavailable(place or path.parent, path, info, answers)

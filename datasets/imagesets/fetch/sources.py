@@ -15,8 +15,8 @@ from rich.console import Console
 
 from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import convert, storage
-from imagesets.fetch.downloads import MIN_KB_PER_S, Unfinished, download, npm_pack
 from suite.base.errors import DataError
+from suite.base.far.downloads import MIN_KB_PER_S, Unfinished, download, npm_pack
 from suite.base.parquet_pages import import_pyarrow
 
 Source = Callable[..., dict[str, storage.Array]]  # after Unfinished it may be called again, with min_kb_per_s=0
@@ -44,7 +44,7 @@ def list_forms(info: ImageSetInfo, npz: str = "") -> Iterator[Form]:
     if (archive := info.archive) is not None:
         sites = [url.rpartition("/")[0] for url in (archive.url, *archive.mirrors)]
         yield Form(info, [archive.file_name], partial(convert.read_archive, archive=archive), sites)
-        yield Form(info, [archive.folder], partial(convert.read_folder, archive=archive))
+        yield Form(info, [archive.folder], partial(convert.read_archive, archive=archive, extracted=True))
     if (mat_files := info.mat_files) is not None:
         read = partial(convert.read_mat_files, mat_files=mat_files)
         yield Form(info, [*mat_files.train_md5, *mat_files.test_md5], read, [mat_files.url])

@@ -5,10 +5,10 @@ test_images, uint8 of shape (N, size, size, 3), and train_labels and test_labels
 its metadata are the set's name, where it came from, and the SHA-256 of each array.
 """
 
-import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,35 +56,23 @@ def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, shown: Sequenc
             raise DataError(f"{shown_as[name]} has SHA-256 {found}, expected {info.sha256[name]}")
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
-    """Write the four arrays and their metadata as ``write_file`` does.
-
-    Args:
-        path, arrays, name: file, and images and labels of both splits of the set of this name.
-        source: words that name where the set came from.
-    """
-    metadata = {"name": name, "source": source}
-    metadata |= {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
-    write_file(path, safetensors.numpy.save(dict(arrays), metadata))
+def write_arrays(path: Path, arrays: Mapping[str, Array], about: Mapping[str, str]) -> None:
+    """Write the four arrays as ``write_file`` does, with their digests and what is said ``about`` them as metadata: the
+    set's ``name``, and where they came from, its ``source``."""
+    digests = {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
+    write_file(path, safetensors.numpy.save(dict(arrays), {**about, **digests}))
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file of a data folder; a reader sees all of it or none. DataError if the disk is full or the folder
-    cannot be written."""
-    files.write_atomically(path, data, disk_error)
-
-
-def disk_error(path: Path, error: BaseException | None) -> DataError:
-    """The user's message for a write that failed."""
+def _disk_error(path: Path, error: BaseException | None) -> DataError:
     return DataError(
         f"cannot write {path}: {error}. Free space, or choose another folder (--data-dir, or --out), then run the "
         "same command again."
     )
 
 
-def naming_disk_errors(path: Path) -> contextlib.AbstractContextManager[None]:
-    """Raise ``disk_error`` where a write fails."""
-    return files.naming_disk_errors(path, disk_error)
+write_file = partial(files.write_atomically, make_error=_disk_error)
+naming_disk_errors = partial(files.naming_disk_errors, make_error=_disk_error)
+"""Both raise DataError, with the cure, if the disk is full or the folder of a set cannot be written."""
 
 
 def open_arrays(path: Path) -> dict[str, Array]:

@@ -29,9 +29,8 @@ class Format:
 
     open: Callable[[Path, Split, Index, Manifest], StoredImages]  # of one split of a prepared folder
     make_sink: Callable[[Original, Output], Sink]  # raises SpecError where an original cannot be written so
-    has_apart: bool = False  # images are files of their own, which are not in the manifest
     has_jpegs: bool = True  # the quality of JPEGs says something about it
-    has_shards: bool = False  # files may be fetched one by one, from ``Manifest.shards_url``
+    has_shards: bool = False  # files may lie behind ``Manifest.shards_url``
     packages: tuple[str, ...] = ()  # that write it, whose versions the manifest notes
 
 

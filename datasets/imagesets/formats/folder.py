@@ -5,7 +5,7 @@ Files that stay where they are, or files made of images that came in another for
 
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format, in_place
-from imagesets.formats.sinks import Images, Output, Portion, Sink, Written
+from imagesets.formats.sinks import Finished, Images, Output, Portion, Sink
 from imagesets.originals.samples import Original
 
 
@@ -14,7 +14,7 @@ class Files(Sink):
 
     wanted = "encoded"
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         names: list[str] = []
         num_bytes: list[int] = []
         labels = self.original.samples[portion.split].labels
@@ -26,7 +26,7 @@ class Files(Sink):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(image.data)
             num_bytes.append(len(image.data))
-        return Written(places={"num_bytes": num_bytes}, names=names)
+        return Finished(places={"num_bytes": num_bytes}, names=names)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:
@@ -34,4 +34,4 @@ def _make_sink(original: Original, output: Output) -> Sink:
     return (in_place.InPlace if are_files and not output.changes_images else Files)(original, output)
 
 
-FORMAT = Format(open=in_place.FORMAT.open, make_sink=_make_sink, has_apart=True)
+FORMAT = Format(open=in_place.FORMAT.open, make_sink=_make_sink)

@@ -7,19 +7,17 @@ written, in the data folder.
 import itertools
 import os
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
-from imagesets.fetch.remote import is_address
-from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.formats import Format
-from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
+from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import NUM_NEEDED, PLACE, Original, OriginalSamples
-from imagesets.originals.treatment import Wanted
 from suite.base.errors import DataError
+from suite.base.far.remote import is_address
+from suite.base.far.remote_path import common_folder, path_of
 
 _FOLDER = ".imagesets"
 
@@ -41,18 +39,15 @@ def find_root(original: Original) -> str:
 
 
 class InPlace(Sink):
-    """Files that stay where they are, and are only noted. A portion lies in one of those that several images share.
-    Where the source is the prepared folder itself, as shards may be, they are listed as its own files."""
+    """Files that stay where they are, and are only noted. A portion lies in one of those that several images share."""
 
-    wanted: ClassVar[Wanted] = "checked"
+    wanted = "checked"
 
     def __init__(self, original: Original, output: Output) -> None:
         super().__init__(original, output)
         self._root = find_root(original)
-        self.in_place = Path(original.source).resolve() == output.target
-        if not self.in_place:
-            real = self._root if is_address(self._root) else os.path.realpath(self._root)
-            self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
+        real = self._root if is_address(self._root) else os.path.realpath(self._root)
+        self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
         for samples in original.samples.values():
             if samples.is_gzip:
                 raise DataError(
@@ -67,12 +62,12 @@ class InPlace(Sink):
         edges = (range(start, stop, longest) for start, stop in itertools.pairwise(runs))
         return [*itertools.chain.from_iterable(edges), len(samples)]
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         num_bytes = [image.num_bytes for _, image in images]
         if self.original.samples[portion.split].root is not None:
-            return Written(places={"num_bytes": num_bytes})
+            return Finished(places={"num_bytes": num_bytes})
         path = self.path(portion)
-        return Written(file=None if path is None else describe_file(path))
+        return Finished(file=None if path is None else describe_file(path))
 
     def path(self, portion: Portion) -> Path | None:
         """The file that ends with this portion: its bytes have just been read, so that its digest takes no time."""
@@ -92,18 +87,14 @@ class InPlace(Sink):
                         places[name] = samples.places[kept, number]
                 digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
                 found = {os.path.relpath(path, self._root): digests.get(path) for path in samples.shared_files}
-                self.containers[split] = {
-                    n: file or describe_file(path_of(self._root) / n) for n, file in found.items()
-                }
-        own = {name: file for files in self.containers.values() for name, file in files.items()}
-        if self.in_place:
-            self.containers = {}
-            return own
+                root = path_of(self._root)
+                self.containers[split] = {name: file or describe_file(root / name) for name, file in found.items()}
         return {}
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
-    return StoredImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
+    base = manifest.base(folder)
+    return StoredImages(index, base, [base / name for name in manifest.containers.get(split, ())])
 
 
-FORMAT = Format(open=_open, make_sink=InPlace, has_apart=True)
+FORMAT = Format(open=_open, make_sink=InPlace)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
-from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, flush
+from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, open_to_grow
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
 from imagesets.originals.samples import Original, place_rows
@@ -25,9 +24,9 @@ class Rows(Sink):
         super().__init__(original, output)
         self._side, self._num_rows = 0, dict.fromkeys(original.samples, 0)
 
-    def write(self, portion: Portion, images: Images) -> Written:
-        path, samples, num_rows = self._file(portion.split), self.original.samples[portion.split], 0
-        with naming_disk_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
+    def write(self, portion: Portion, images: Images) -> Finished:
+        samples, num_rows = self.original.samples[portion.split], 0
+        with open_to_grow(self._file(portion.split)) as file:
             file.seek(self._end(portion.split))
             for index, image in images:
                 assert isinstance(image.data, np.ndarray)
@@ -40,32 +39,27 @@ class Rows(Sink):
                     )
                 file.write(image.data.tobytes())
                 num_rows += 1
-            flush(file)
         self._num_rows[portion.split] += num_rows
-        return Written(places={"side": [self._side] * num_rows})
+        return Finished(places={"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
-        num_kept = len(finished.sizes)
-        if num_kept:
-            self._side = finished.places["side"][0]
-        self._num_rows[portion.split] += num_kept
-        path = self._file(portion.split)
-        if path.exists() and path.stat().st_size >= self._end(portion.split):
-            return True
-        self._num_rows[portion.split] -= num_kept
-        return False
+        sides, path = finished.places["side"], self._file(portion.split)
+        num_rows = self._num_rows[portion.split] + len(sides)
+        self._side = [self._side, *sides][-1]
+        is_there = path.exists() and path.stat().st_size >= _HEADER_BYTES + num_rows * self._side**2 * 3
+        self._num_rows[portion.split] += len(sides) * is_there
+        return is_there
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         for split, collected in splits.items():
             del collected.index.places["side"]
-            path, header = self._file(split), io.BytesIO()
+            header = io.BytesIO()
             shape = (self._num_rows[split], self._side, self._side, 3)
             np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
             assert len(header.getvalue()) == _HEADER_BYTES
-            with naming_disk_errors(path), path.open("r+b") as file:
+            with open_to_grow(self._file(split)) as file:
                 file.truncate(self._end(split))
                 file.write(header.getvalue())
-                flush(file)
         return {path.name: describe_file(path) for path in map(self._file, splits)}
 
     def _file(self, split: Split) -> Path:
@@ -85,7 +79,7 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Store
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels) or pixels.shape[3] != 3:
         raise stale(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images")
     index.places |= place_rows(pixels)
-    return StoredImages(index, folder, [path.name])
+    return StoredImages(index, folder, [path])
 
 
 FORMAT = Format(open=_open, make_sink=Rows, has_jpegs=False)

@@ -42,19 +42,14 @@ class Portion:
 _Pixels = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class Written(Frozen):
-    """A sink's account of a portion. Lists have one entry for each image that was kept."""
+class Finished(Frozen):
+    """The outcome of a portion. Lists have one entry for each image that was kept; a sink leaves the last two out."""
 
     places: dict[str, list[int]] = Field(default_factory=dict)  # the numbers that the index is to hold
     names: list[str] | None = None  # if they differ from the source's
     file: StoredFile | None = None  # that has just this portion
-
-
-class Finished(Written):
-    """The outcome of a portion."""
-
-    skipped: dict[int, str]  # the reason for each corrupt image, by its index among the split's samples
-    sizes: list[tuple[_Pixels, _Pixels]]  # original height and width
+    skipped: dict[int, str] = Field(default_factory=dict)  # why, by a corrupt image's index among the split's samples
+    sizes: list[tuple[_Pixels, _Pixels]] = Field(default_factory=list)  # original height and width
 
 
 @dataclass
@@ -79,7 +74,8 @@ def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) 
         for name in portions[0][1].places
     }
     index = Index(samples.labels[kept], np.array(sizes, np.int32).reshape(-1, 2), Index.encode_names(names), places)
-    slim = [(portion, finished.model_copy(update={"sizes": []})) for portion, finished in portions]  # for the memory
+    # an index has them now, and a million images' as lists take much memory
+    slim = [(portion, finished.model_copy(update={"sizes": [], "places": {}})) for portion, finished in portions]
     return Collected(slim, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])
 
 
@@ -96,7 +92,6 @@ class Sink(ABC):
     """One format's output."""
 
     wanted: ClassVar[Wanted]  # the form of an image that it needs, see ``Treatment``
-    in_place: bool = False  # the source stays and becomes the prepared folder
     root: str | None = None  # of the manifest, as ``containers``, where the images stay where they are
 
     def __init__(self, original: Original, output: Output) -> None:
@@ -108,7 +103,7 @@ class Sink(ABC):
         return [*range(0, len(samples), longest), len(samples)]
 
     @abstractmethod
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         """Take all images of a portion. When this returns, they are on the disk."""
 
     def path(self, portion: Portion) -> Path | None:
@@ -126,17 +121,21 @@ class Sink(ABC):
 
 
 @contextlib.contextmanager
+def open_to_grow(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, made where it is missing, which is on the disk when the block ends. DataError if that is
+    full."""
+    with naming_disk_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its name once it is complete and on the disk. DataError if the disk is full."""
+    """The same for a file that takes its name once it is complete."""
     partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
     with naming_disk_errors(path):
-        with partial.open("wb") as file:
+        with open_to_grow(partial) as file:
             yield file
-            flush(file)
         partial.replace(path)
-
-
-def flush(file: BinaryIO) -> None:
-    """Wait until it is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())

@@ -4,26 +4,24 @@ This is what the loader asks of a format. A box is (top, left, height, width) in
 that stores it smaller scales the box, so that augmentation parameters do not depend on the format.
 """
 
+import contextlib
 import os
 import resource
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from imagesets.decode import Interpolation, decode, decode_centered, decode_window, is_decoded, read_size
-from imagesets.fetch.remote import is_address
+from imagesets.decode import Interpolation, Pixels, decode, decode_centered, decode_window, is_decoded, read_size
 from imagesets.manifest import Index, stale
 from imagesets.originals.samples import NUM_NEEDED, PLACE, ByteRange, find_place
 from imagesets.originals.treatment import decodable
 from suite.base.errors import DataError
-
-Pixels = NDArray[np.uint8]  # (height, width, 3)
-_CHANGED = "its bytes have changed since the image set was prepared"
+from suite.base.far.remote import is_address
 
 
 class CorruptImageError(DataError):
@@ -38,31 +36,25 @@ class StoredImages:
 
     Args:
         index: labels, sizes, and in which file an image lies, from which byte on and how long.
-        root: folder that the files are in.
-        files: names that the index's ``shard`` counts in; () where each image has a file of its own.
-        fetch: called with the path of a file that is not there, to bring it.
+        root: folder that files of single images are in.
+        files: paths or addresses that the index's ``shard`` counts in; () where each image has a file of its own.
     """
 
     stored_side: int | None = None
 
-    def __init__(
-        self, index: Index, root: Path, files: Sequence[str] = (), fetch: Callable[[Path], None] | None = None
-    ) -> None:
+    def __init__(self, index: Index, root: Path, files: Sequence[Path | str] = ()) -> None:
         self._index, self.labels, self.sizes = index, index.labels, index.sizes
         self._crc32s = index.places.get("crc32")
         self._is_unread = np.ones(len(index.labels), bool)
-        self._root, self._files, self._fetch = str(root), files, fetch
-        columns = [index.places[name] for name in (PLACE[:NUM_NEEDED] if files else ["num_bytes"])]
-        absent = np.zeros(len(index.labels), np.int64)
-        columns += [index.places.get(name, absent) for name in PLACE[NUM_NEEDED:] if files]
-        self._places = np.stack(columns, axis=1)
+        self._root, self._files = str(root), [str(path) for path in files]
+        places = dict.fromkeys(PLACE[NUM_NEEDED:], np.zeros(len(index.labels), np.int64)) | index.places
+        self._places = np.stack([places[name] for name in (PLACE if files else ["num_bytes"])], axis=1)
         if files and self._places[:, 0].max(initial=-1) >= len(files):
             raise stale(f"{root} has {len(files)} files of this split by its manifest, its index names more")
         self._descriptors: dict[int, int] = {}
         self._opening = threading.Lock()
         _allow_files(len(files))
-        self._is_far = is_address(self._root)
-        self._rows = self._map_rows() if len(files) == 1 and not self._is_far else None
+        self._rows = self._map_rows() if len(files) == 1 and not is_address(self._files[0]) else None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -75,22 +67,21 @@ class StoredImages:
 
     def name(self, index: int) -> str:
         """The file that one image comes from, for messages."""
-        own = self._index.name(index)
-        return f"{self._path(self._places[index, 0])}: {own}" if self._files else f"{self._root}/{own}"
+        where = f"{self._files[self._places[index, 0]]}: " if self._files else f"{self._root}/"
+        return where + self._index.name(index)
 
     def read(self, index: int) -> bytes | Pixels:
         """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes. CorruptImageError if they have changed
         since the image set was prepared."""
         if self._files:
             shard, *place = self._places[index].tolist()
-            data = find_place(self._path(shard), place).read(self._open(shard))
+            data = find_place(self._files[shard], place).read(self._open(shard))
         else:
             data = ByteRange(self.name(index)).read()
-            if len(data) != self._places[index, 0]:
-                raise self._corrupt(index, ValueError(_CHANGED))
-        if not self._are_whole([index], [data]):
-            raise self._corrupt(index, ValueError(_CHANGED))
-        return decodable(data)
+        with self._naming_corrupt(index):
+            if (not self._files and len(data) != self._places[index, 0]) or not self._are_whole([index], [data]):
+                raise ValueError("its bytes have changed since the image set was prepared")
+            return decodable(data)
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         """All pixels of several images at once, (B, height, width, 3); None where they are not in one file as pixels of
@@ -106,24 +97,17 @@ class StoredImages:
         sides = self._places[:, 3:5]
         if not sides.all() or (sides != sides[:1]).any() or self._places[:, 6].any():
             return None
-        data = np.asarray(np.memmap(self._path(0), np.uint8, "r"))
+        data = np.asarray(np.memmap(self._files[0], np.uint8, "r"))
         row = np.dtype((np.void, int(self._places[0, 2])))
         return as_strided(data[: row.itemsize].view(row), (len(data) - row.itemsize + 1,), (1,), writeable=False)
 
-    def _path(self, shard: int) -> str:
-        return f"{self._root}/{self._files[shard]}"
-
     def _open(self, shard: int) -> int | None:
         """The descriptor of a file, which stays open; None of one behind an address."""
-        if self._is_far:
-            return None
-        if (descriptor := self._descriptors.get(shard)) is not None:
+        path = self._files[shard]
+        if (descriptor := self._descriptors.get(shard)) is not None or is_address(path):
             return descriptor
         with self._opening:
             if shard not in self._descriptors:
-                path = Path(self._path(shard))
-                if self._fetch is not None and not path.exists():
-                    self._fetch(path)
                 try:
                     self._descriptors[shard] = os.open(path, os.O_RDONLY)
                 except OSError as error:
@@ -136,10 +120,8 @@ class StoredImages:
 
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
-        try:
+        with self._naming_corrupt(index):
             return decode(self.read(index))
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def window(
         self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
@@ -150,11 +132,9 @@ class StoredImages:
             index, box: the image, and (top, left, height, width) in pixels of the original one.
             size, out, interpolation: S, what is filled, (S, S, 3) uint8, and the filter that resizes.
         """
-        try:
+        with self._naming_corrupt(index):
             data = self.read(index)
             decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
         """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
@@ -163,7 +143,7 @@ class StoredImages:
             index, resize: the image, and its shorter side after resizing.
             size, out: S, the side of the window, and what is filled, (S, S, 3) uint8.
         """
-        try:
+        with self._naming_corrupt(index):
             data, (height, width) = self.read(index), self.sizes[index].tolist()
             if not is_decoded(data) or data.shape[:2] == (height, width):
                 decode_centered(data, resize, size, out)
@@ -171,8 +151,6 @@ class StoredImages:
                 side = round(min(height, width) * size / resize)
                 box = np.array([(height - side) // 2, (width - side) // 2, side, side])
                 self.window(index, box, size, out)
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def _are_whole(self, indices: list[int], images: Sequence[bytes | Pixels] | Pixels) -> bool:
         """Whether images are what was stored, as far as they are read for the first time."""
@@ -182,11 +160,15 @@ class StoredImages:
         self._is_unread[indices] = ~np.array(are_whole)
         return all(are_whole)
 
-    def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
-        return CorruptImageError(
-            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
-            "again, which says what to delete first, or go on without it: --skip-corrupt."
-        )
+    @contextlib.contextmanager
+    def _naming_corrupt(self, index: int) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise CorruptImageError(
+                f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
+                "again, which says what to delete first, or go on without it: --skip-corrupt."
+            ) from error
 
 
 def scale_box(

@@ -4,43 +4,21 @@ Shards are written by webdataset's own writer, with nothing in them of when and 
 front to back; here samples are found by an index of offsets, since one order for all formats needs any at any time.
 """
 
-import uuid
 from pathlib import Path
-from typing import ClassVar
 
-from imagesets.fetch import remote
 from imagesets.formats import Format
-from imagesets.formats.in_place import InPlace
-from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
+from imagesets.formats.sinks import Collected, Finished, Images, Portion, Sink, replacing
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import Original
-from imagesets.originals.tars import list_members
-from imagesets.originals.treatment import Wanted
-from suite.base.errors import DataError, SpecError
-
-
-def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
-    """Copy ``url/NAME`` to ``path``. DataError if it cannot be had, or is not what the manifest says."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")  # nodes, processes, threads may all fetch it
-    source = f"{url.rstrip('/')}/{path.name}"
-    try:
-        with partial.open("wb") as file:
-            file.writelines(remote.read_pieces(source))
-        if describe_file(partial) != expected:
-            raise ValueError("its bytes are not those that the manifest here describes")
-        partial.replace(path)
-    except (OSError, ValueError, DataError) as error:
-        partial.unlink(missing_ok=True)
-        raise DataError(f"shard {source} cannot be fetched: {error}") from error
+from suite.base.archives import list_tar_members
 
 
 class Shards(Sink):
     """A shard for each portion."""
 
-    wanted: ClassVar[Wanted] = "encoded"
+    wanted = "encoded"
 
-    def write(self, portion: Portion, images: Images) -> Written:
+    def write(self, portion: Portion, images: Images) -> Finished:
         from webdataset.writer import TarWriter  # imports torch
 
         path = self.path(portion)
@@ -49,9 +27,9 @@ class Shards(Sink):
             for index, image in images:
                 sample = {image.extension: image.data, "cls": str(labels[index]).encode()}
                 tar.write({"__key__": f"{index:09d}", **sample})
-        members = [member for member in list_members(path) if not member.name.endswith(".cls")]
+        members = [member for member in list_tar_members(path) if not member.name.endswith(".cls")]
         places = {"offset": [member.offset for member in members], "length": [member.length for member in members]}
-        return Written(places={"shard": [portion.number] * len(members), **places}, file=describe_file(path))
+        return Finished(places={"shard": [portion.number] * len(members), **places}, file=describe_file(path))
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         finished = [pair for collected in splits.values() for pair in collected.portions]
@@ -62,19 +40,10 @@ class Shards(Sink):
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
-    def fetch(path: Path) -> None:
-        if manifest.shards_url is not None:
-            fetch_shard(manifest.shards_url, path, manifest.files[path.name])
-
-    return StoredImages(index, folder, manifest.shards(split), fetch)
-
-
-def _make_sink(original: Original, output: Output) -> Sink:
-    if Path(original.source).resolve() != output.target:
-        return Shards(original, output)
-    if output.changes_images:
-        raise SpecError(f"{output.target} is source and target: its images cannot be changed. Choose another --out.")
-    return InPlace(original, output)
+    places = [folder / name for name in manifest.shards(split)]
+    url = manifest.shards_url and manifest.shards_url.rstrip("/")
+    files = [f"{url}/{path.name}" if url and not path.exists() else path for path in places]
+    return StoredImages(index, folder, files)
 
 
-FORMAT = Format(open=_open, make_sink=_make_sink, has_shards=True, packages=("webdataset",))
+FORMAT = Format(open=_open, make_sink=Shards, has_shards=True, packages=("webdataset",))

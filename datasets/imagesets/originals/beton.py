@@ -27,16 +27,8 @@ ENTRY = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
 
 
 def list_file(path: Path) -> list[Listed]:
-    """One file's images, JPEGs or pixels, each in the size that it was stored in."""
-    images, labels, table = read_beton(path)
-    shapes = [images[name] * (images["mode"] == RAW) for name in ("height", "width")]
-    places = np.stack([table["ptr"], table["size"], *shapes], 1).astype(np.int64)
-    return [Listed(path, labels, places)]
-
-
-def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.void]]:
-    """A .beton's tables: of images (mode, width, height), labels, and places (ptr, size); each (N,), in order.
-    DataError if it is cut short, or has other fields than an image and a label."""
+    """One file's images, JPEGs or pixels, each in the size that it was stored in, in order. DataError if it is cut
+    short, or has other fields than an image and a label."""
     try:
         with open_file(path) as file:
             [header] = _read(file, HEADER, 1)
@@ -51,10 +43,12 @@ def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray
             table = np.sort(_read(file, ENTRY, len(metadata)), order="sample_id")
             if file.read(1):
                 raise ValueError("it goes on behind its table of places")
-        _check_tables(metadata["image"], table, table_start)
+        _check_tables(images := metadata["image"], table, table_start)
     except (OSError, ArithmeticError, ValueError) as error:
         raise broken_beton(path, str(error) or repr(error)) from error
-    return metadata["image"], metadata["label"], table
+    shapes = [images[name] * (images["mode"] == RAW) for name in ("height", "width")]
+    places = np.stack([table["ptr"], table["size"], *shapes], 1).astype(np.int64)
+    return [Listed(path, metadata["label"], places)]
 
 
 def _read(file: BinaryIO, dtype: np.dtype[Any], count: int) -> NDArray[np.void]:

@@ -1,6 +1,5 @@
 """A name and a folder (``--dataset``, ``--source``) -> an image set's samples; counts held against the catalog."""
 
-import functools
 import glob
 import os
 import re
@@ -12,14 +11,15 @@ import numpy as np
 from imagesets import fetch
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
-from imagesets.fetch.remote import SCHEMES, is_address, list_folder
-from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.fetch.sources import find_local_sources, list_forms
 from imagesets.manifest import SPLITS, Split
 from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.containers import Options
-from imagesets.originals.samples import GZIP, Original, OriginalSamples, list_some, place_rows
+from imagesets.originals.samples import Original, OriginalSamples, list_some, place_rows
+from suite.base.archives import GZIP
 from suite.base.errors import DataError, SpecError, unknown_name
+from suite.base.far.remote import SCHEMES, is_address, list_folder
+from suite.base.far.remote_path import common_folder, path_of
 
 _SHARDS, _ZIPS = (".tar", *GZIP), (".zip",)
 _CONTAINERS = {("index.json",): mds.list_shards, (".parquet",): parquet.list_file, (".beton", ".ffcv"): beton.list_file}
@@ -126,8 +126,7 @@ def _open(source: Path, info: ImageSetInfo | None, chosen: list[Path] | None, op
     if may_be_files and (listed := _open_container(folder, source, chosen, options)):
         return listed
     if root is not None:
-        flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
-        original = folders.open_folders(folder, root, num_kept, flat_labels)
+        original = folders.open_folders(folder, root, num_kept)
         if has_tars:
             original.notes.append(f"took the folders in {root}; --source {folder / ilsvrc.TRAIN_TAR} takes the tars")
         return original

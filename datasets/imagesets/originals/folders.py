@@ -1,17 +1,15 @@
 """Image folders: ``train/CLASS/...`` and ``val/CLASS/...`` (or ``test``), as ImageNet is kept almost everywhere."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
+from imagesets.originals.ilsvrc import read_val_labels
 from imagesets.originals.samples import Original, OriginalSamples, class_name, list_some, sort_classes
 from suite.base.errors import DataError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 _ROOTS = (".", "ILSVRC/Data/CLS-LOC", "Data/CLS-LOC")
 _TEST_FOLDERS = ("val", "validation", "valid", "test")
-
-FlatLabels = Callable[[Path, tuple[str, ...]], Callable[[str], int | None]]
 
 
 def find_root(source: Path) -> Path | None:
@@ -24,16 +22,11 @@ def find_test(root: Path) -> Path | None:
     return next((root / name for name in _TEST_FOLDERS if (root / name).is_dir()), None)
 
 
-def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: FlatLabels) -> Original:
-    """An image folder's samples: sorted classes, sorted files in each. What is passed over is counted in a note.
-    DataError if there is no test folder, a class is empty, or one folder has other classes than the other.
-
-    Args:
-        source, root: the path that the user named, and the folder that has ``train/``.
-        num_kept: keep only so many of the sorted classes; None keeps all.
-        flat_labels: makes, for a test folder without class folders, a function from a file's name to its label, or to
-            None where the file's class is not kept.
-    """
+def open_folders(source: Path, root: Path, num_kept: int | None) -> Original:
+    """The samples of ``source``, whose images lie below ``root``: sorted classes, of which the first ``num_kept`` are
+    kept (None: all), and sorted files in each. Those of a flat test folder are labelled as ImageNet's. What is passed
+    over is counted in a note. DataError if there is no test folder, a class is empty, or one folder has other classes
+    than the other."""
     test = find_test(root)
     if test is None:
         raise DataError(f"{root} has train/ but none of {', '.join(_TEST_FOLDERS)}. Images to test on are needed, too.")
@@ -47,7 +40,7 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
         passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
-        label_of = flat_labels(source, tuple(classes))
+        label_of = read_val_labels(source, tuple(classes), all_kept=num_kept is None)
         images = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, test.name, passed)]
         if not images:
             raise DataError(f"{test} has no images and no folders. Expected one folder for each class.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from imagesets.fetch.convert import read_members, refusing_broken
 from imagesets.manifest import SPLITS
 from imagesets.originals.samples import Original, OriginalSamples, sort_classes
-from imagesets.originals.tars import Member, list_members
+from suite.base.archives import Member, list_tar_members
 from suite.base.errors import DataError
 
 TRAIN_TAR = "ILSVRC2012_img_train.tar"
@@ -30,19 +30,19 @@ def open_tars(source: Path, num_kept: int | None) -> Original:
     """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None. DataError if a file is
     missing, cut short, or not laid out as distributed."""
     train, inner, rows = source / TRAIN_TAR, dict[str, Member](), list[tuple[int, Member]]()
-    for member in list_members(train):
+    for member in list_tar_members(train):
         if (match := re.fullmatch(r"(?:\./)?([\w-]+)\.tar", member.name)) is None:
             told = "expected only the classes' tars, such as n01440764.tar"
             raise DataError(f"{train}: found member {member.name!r}, {told}")
         inner[match[1]] = member
     classes = tuple(sort_classes(inner)[:num_kept])
     for label, name in enumerate(classes):
-        images = sorted(list_members(train, inner[name]), key=lambda member: member.name)
+        images = sorted(list_tar_members(train, inner[name]), key=lambda member: member.name)
         if not images:
             raise DataError(f"class {name!r} has no images: {train}: {inner[name].name} is empty")
         rows += [(label, image) for image in images]
     label_of = read_val_labels(source, classes, all_kept=num_kept is None)
-    found = [(label_of(member.name.rpartition("/")[2]), member) for member in list_members(source / VAL_TAR)]
+    found = [(label_of(member.name.rpartition("/")[2]), member) for member in list_tar_members(source / VAL_TAR)]
     kept = sorted(((label, m) for label, m in found if label is not None), key=lambda pair: (pair[0], pair[1].name))
     samples = {"train": _as_samples(train, classes, rows), "test": _as_samples(source / VAL_TAR, classes, kept)}
     return Original(classes, str(source), {split: samples[split] for split in SPLITS})

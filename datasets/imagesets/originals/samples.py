@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from imagesets.fetch.remote import find, is_address
+from imagesets.decode import Pixels
 from imagesets.manifest import Index, Split
+from suite.base.archives import GZIP
 from suite.base.errors import DataError
+from suite.base.far.remote import find, is_address
 from suite.base.files import open_file
 from suite.base.parquet_pages import decompress
 
 CODECS = ("", "UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD")  # an index has their numbers
 PLACE = ("shard", "offset", "length", "height", "width", "page_offset", "page_length", "codec")
 NUM_NEEDED = 3  # of these; an index leaves the others out where they are 0
-GZIP = (".tar.gz", ".tgz")
-Pixels = NDArray[np.uint8]  # (height, width, 3)
 
 
 class Page(NamedTuple):

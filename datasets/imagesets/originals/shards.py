@@ -20,8 +20,8 @@ import numpy as np
 from imagesets.manifest import split_word
 from imagesets.originals.containers import WORDNET_ID, Files, Listed
 from imagesets.originals.folders import EXTENSIONS
-from imagesets.originals.samples import GZIP, list_some
-from imagesets.originals.tars import Member, list_members
+from imagesets.originals.samples import list_some
+from suite.base.archives import GZIP, Member, list_tar_members
 from suite.base.errors import DataError
 from suite.base.files import open_file
 
@@ -120,7 +120,7 @@ def _name_without_extension(member: Member) -> str:
 
 
 def _list_visible(shard: Path) -> Iterator[Member]:
-    for member in list_members(shard):
+    for member in list_tar_members(shard):
         if member.name.lower().rpartition(".")[2] in _PICKLES:
             raise DataError(f"{shard}: {member.name} is a pickle, which could run any code. Do not trust this shard.")
         if not member.name.rpartition("/")[2].startswith("."):

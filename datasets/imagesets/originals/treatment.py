@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from imagesets.decode import decode, to_rgb
-from imagesets.originals.samples import ByteRange, Pixels
+from imagesets.decode import Pixels, decode, to_rgb
+from imagesets.originals.samples import ByteRange
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 
@@ -47,26 +47,17 @@ class Treated:
         return _extension(self.data) or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Corrupt:
-    """An image that cannot be decoded, and why."""
-
-    reason: str
-
-
-def treat_all(ranges: list[ByteRange], treatment: Treatment) -> list[Treated | Corrupt]:
-    """``treat`` for some images, in their order."""
-    return [treat(image, treatment) for image in ranges]
+def treat_all(ranges: list[ByteRange], treatment: Treatment) -> list[Treated | str]:
+    """Read some images, decode all of each, and make of it what is to be stored; or say why it cannot be decoded.
+    DataError if a file cannot be read, which no skipping of corrupt images excuses."""
+    return [_treat(image.read(), treatment) for image in ranges]
 
 
-def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
-    """Read an image, decode all of it, and make of it what is to be stored. DataError if its file cannot be read, which
-    no skipping of corrupt images excuses."""
-    raw = image.read()
+def _treat(raw: bytes | Pixels, treatment: Treatment) -> Treated | str:
     try:
         pixels = decode_any(raw)
     except ValueError as error:
-        return Corrupt(str(error))
+        return str(error)
     height, width = pixels.shape[:2]
     stored = _make(raw, pixels, treatment)
     crc32 = zlib.crc32(np.frombuffer(raw if stored is None else stored, np.uint8).data)

@@ -7,8 +7,7 @@ from imagesets.manifest import SPLITS, Split, split_word
 from imagesets.originals.containers import Files, find_files
 from imagesets.originals.folders import EXTENSIONS, check_classes
 from imagesets.originals.samples import Original, OriginalSamples, class_name, list_some, sort_classes
-from imagesets.originals.tars import check_name
-from suite.base.archives import list_stored_members
+from suite.base.archives import check_member_name, list_stored_members
 from suite.base.errors import DataError
 from suite.base.files import open_file
 
@@ -55,7 +54,7 @@ def _list_classes(paths: list[Path], passed: list[str]) -> dict[str, _Classes]:
             told = f"{str(error).rstrip('.')}. Bring it again, or unzip it."
             raise DataError(f"{path} cannot be read as an uncompressed zip: {told}") from error
         for name, offset, length in members:
-            parts = check_name(str(path), name).split("/")
+            parts = check_member_name(str(path), name).split("/")
             if any(part.startswith((".", "__MACOSX")) for part in parts):
                 continue
             at = next((at for at, part in enumerate(parts[:-1]) if split_word(part, whole=True)), -1)

@@ -11,7 +11,6 @@ from typing import get_args
 from rich.console import Console
 
 from imagesets.catalog import CATALOG
-from imagesets.fetch import default_data_dir
 from imagesets.manifest import Manifest
 from imagesets.prepare.conversion import check_prepared, prepare
 from imagesets.prepare.settings import Prepared, PrepareSettings
@@ -19,6 +18,7 @@ from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
+from suite.base.files import default_data_dir
 from suite.spec.resources import StorageFormat
 
 _MAX_LISTED = 20

@@ -8,7 +8,7 @@ import datetime
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,6 @@ from rich.console import Console
 from imagesets import manifest as manifests
 from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
-from imagesets.fetch.remote import find, is_address
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
 from imagesets.formats.in_place import find_root, find_target
@@ -30,9 +29,11 @@ from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, list_some
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
-from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
+from imagesets.prepare.work import Journal, convert_splits, map_in_order
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
+from suite.base.far.downloads import show_bar
+from suite.base.far.remote import find, is_address
 
 
 def prepare(settings: PrepareSettings, console: Console) -> Prepared:
@@ -41,7 +42,7 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     Of several processes that do this at once, one works and the others wait for it. DataError for a source that is not
     there, broken or not what it should be; a corrupt image; a full disk; a folder that has something else in it.
     """
-    with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
+    with show_bar(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         apply = partial(map_in_order, num_workers=settings.num_workers)
         options = Options(label_key=settings.label_key, apply=apply)
         original = open_original(settings.dataset, settings.source, settings.out, options)
@@ -52,6 +53,7 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
             "max_side": settings.max_side,
             "quality": settings.quality,
             "samples_per_shard": settings.samples_per_shard,
+            "notes": 2,  # the form of the journal's
         }
     target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
     if settings.storage_format == "in_place" and not target.exists():
@@ -125,10 +127,10 @@ def _convert(
     output = Output(target, journal.ready, settings.changes_images)
     sink = find_format(settings.storage_format).make_sink(original, output)
     is_taken = any(target.iterdir()) or target.is_mount() if target.is_dir() else os.path.lexists(target)
-    if is_taken and not sink.in_place:
+    if is_taken:
         raise DataError(
             f"{target} is a file, a mounted disk, a link to itself, or has files but no {manifests.MANIFEST}: it was "
-            "not made here. Move it away or choose --out."
+            "not made here. Move it away or choose --out; --in-place indexes images where they are."
         )
     _check_pixels(settings.dataset, original, console)
     if changed := journal.open(inputs):
@@ -136,9 +138,8 @@ def _convert(
     splits = convert_splits(settings, original, sink, journal, console)
     _check_classes(original, splits)
     files = sink.finish(splits)
-    folder = target if sink.in_place else journal.ready
-    manifests.write_index(folder, {split: collected.index for split, collected in splits.items()})
-    files[manifests.INDEX] = manifests.describe_file(folder / manifests.INDEX)
+    manifests.write_index(journal.ready, {split: collected.index for split, collected in splits.items()})
+    files[manifests.INDEX] = manifests.describe_file(journal.ready / manifests.INDEX)
     packages = ("convolutional-prior-suite", "numpy", "pillow", *find_format(settings.storage_format).packages)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
     manifest = manifests.Manifest(
@@ -158,9 +159,8 @@ def _convert(
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=", ".join(f"{name} {version(name)}" for name in packages),
     )
-    manifests.write_manifest(folder, manifest)
-    if not sink.in_place:
-        journal.ready.rename(target)
+    manifests.write_manifest(journal.ready, manifest)
+    journal.ready.rename(target)
     shutil.rmtree(journal.folder, ignore_errors=True)
     return Prepared(settings.target, manifest, skipped)
 
@@ -172,7 +172,7 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
         if info is None or info.sha256 is None or original.is_checked:
             continue
         digest = hashlib.sha256()
-        with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
+        with show_bar(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
             for index in range(len(samples)):
                 digest.update(decode_any(samples.byte_range(index).read()).data)
         if digest.hexdigest() != info.sha256[f"{split}_images"]:
@@ -185,12 +185,11 @@ def _fingerprints(original: Original) -> dict[str, str]:
     states: list[tuple[str, int, int | str]] = []
     try:
         for path in _list_files(original):
-            name = path.removeprefix(root)
             if is_address(path):
-                states.append((name, find(path).size, find(path).version))
-                continue
-            state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
-            states.append((name, state.st_size, state.st_mtime_ns))
+                states.append((path.removeprefix(root), find(path).size, find(path).version))
+            else:
+                state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
+                states.append((path.removeprefix(root), state.st_size, state.st_mtime_ns))
     except OSError as error:
         raise DataError(f"{error.filename} cannot be read: {error.strerror}. Make it readable, or drop it.") from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
@@ -206,33 +205,31 @@ def _list_files(original: Original) -> list[str]:
 def _check_classes(original: Original, splits: dict[manifests.Split, Collected]) -> None:
     """A class whose images were all skipped is an error; one that never had any was one before."""
     for split, collected in splits.items():
-        counts = np.bincount(collected.index.labels, minlength=len(original.classes))
-        for label in np.unique(original.samples[split].labels):
-            if counts[label] == 0:
-                raise DataError(
-                    f"all {split} images of class {original.classes[label]!r} in {original.source} are corrupt: "
-                    "none is left. Replace them, or remove the class."
-                )
+        for label in np.setdiff1d(original.samples[split].labels, collected.index.labels):
+            raise DataError(
+                f"all {split} images of class {original.classes[label]!r} in {original.source} are corrupt: "
+                "none is left. Replace them, or remove the class."
+            )
 
 
 def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, int]:
     """Hold every byte of a prepared set against its manifest; give it, and the number of files that were read, without
     shards that are kept elsewhere. DataError names the files that are not what the manifest says."""
     manifest = manifests.load_manifest(folder)
-    files, storage = manifest.all_files(folder), find_format(manifest.format)
-    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), files)]
-    if storage.has_apart and not manifest.containers:
-        manifests.check_bytes(folder / manifests.INDEX, manifest.files[manifests.INDEX])
-        for split in manifests.SPLITS:
-            images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
+    files = manifest.all_files(folder)
+    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_file(*one), files)]
+    manifests.check_file(folder / manifests.INDEX, manifest.files[manifests.INDEX])
+    for split in manifests.SPLITS:
+        index = manifests.read_index(folder, split)
+        if "num_bytes" in index.places:  # images that are files of their own, which no manifest lists
+            images = find_format(manifest.format).open(folder, split, index, manifest)
             checks.append((images.read, range(len(images))))
-    faults, num_checks = [], sum(len(every) for _, every in checks)
-    with show_progress("checking files", 0, num_checks, console) as advance:
-        for check, one in ((check, one) for check, every in checks for one in every):
-            try:
-                check(one)
-            except DataError as error:
-                faults.append(error)
-            advance(1)
-    manifests.raise_all(faults, f"{len(faults):,} of {num_checks:,} files are not as they were")
-    return manifest, num_checks
+    with show_bar("checking files", console, sum(len(every) for _, every in checks)) as advance:
+
+        def each() -> Iterator[Callable[[], object]]:
+            for check, every in checks:
+                for one in every:
+                    yield partial(check, one)
+                    advance(1)
+
+        return manifest, manifests.check_all(each(), "files are not as they were")

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagesets.catalog import CATALOG
-from imagesets.fetch.remote import check_address, is_address
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.originals.treatment import DEFAULT_QUALITY
 from suite.base.errors import SpecError
+from suite.base.far.remote import check_address, is_address
 from suite.spec.resources import StorageFormat
 
 

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn
 
-from imagesets.fetch.downloads import show_bar
 from imagesets.fetch.storage import write_file
 from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
-from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
+from imagesets.originals.treatment import Treated, Treatment, treat_all
 from imagesets.prefetch import in_order
 from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
+from suite.base.far.downloads import show_bar
 from suite.base.reading import read_model, read_object
 
 Task = TypeVar("Task")
@@ -109,7 +109,10 @@ def convert_splits(
     )
     treated = map_in_order(functools.partial(treat_all, treatment=treatment), tasks, num_workers)
     title, num_all = f"{settings.dataset} {settings.storage_format}", sum(map(len, original.samples.values()))
-    with contextlib.closing(treated), show_progress(title, num_all - num_todo, num_all, console) as advance:
+    with (
+        contextlib.closing(treated),
+        show_bar(title, console, num_all, num_all - num_todo, MofNCompleteColumn()) as advance,
+    ):
         for portion in todo:
             done[portion] = _convert_portion(portion, original, treated, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
@@ -122,7 +125,7 @@ def convert_splits(
 def _convert_portion(
     portion: Portion,
     original: Original,
-    results: Iterator[list[Treated | Corrupt]],
+    results: Iterator[list[Treated | str]],
     sink: Sink,
     advance: Callable[[int], None],
     skip_corrupt: bool,
@@ -134,14 +137,14 @@ def _convert_portion(
     def images() -> Iterator[tuple[int, Treated]]:
         for indexes in _tasks(portion):
             for index, outcome in zip(indexes, next(results), strict=True):
-                if isinstance(outcome, Corrupt):
+                if isinstance(outcome, str):
                     if not skip_corrupt:
                         raise DataError(
                             f"{original.samples[portion.split].names[index]} in {original.source} cannot be decoded: "
-                            f"{outcome.reason}. Replace it, or leave corrupt images out with --skip-corrupt; what is "
+                            f"{outcome}. Replace it, or leave corrupt images out with --skip-corrupt; what is "
                             "done so far is kept."
                         )
-                    skipped[index] = outcome.reason
+                    skipped[index] = outcome
                 else:
                     sizes.append(outcome.size)
                     crc32s.append(outcome.crc32)
@@ -150,7 +153,7 @@ def _convert_portion(
 
     written = sink.write(portion, images())
     places = {"crc32": crc32s, **written.places}
-    return Finished(skipped=skipped, sizes=sizes, places=places, names=written.names, file=written.file)
+    return written.model_copy(update={"skipped": skipped, "sizes": sizes, "places": places})
 
 
 def _tasks(portion: Portion) -> list[range]:
@@ -192,22 +195,3 @@ def _start_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
-    """A line on the terminal about work of unknown length."""
-    return console.status(text) if console.is_terminal else contextlib.nullcontext()
-
-
-@contextlib.contextmanager
-def show_progress(title: str, num_done: int, num_all: int, console: Console) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the terminal: done, all, time gone and left. Yields what is called with the number just done.
-
-    Args:
-        title, console: Name of the bar, and terminal that shows it.
-        num_done, num_all: images of an earlier start, and in all.
-    """
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with show_bar(*columns, console=console) as progress:
-        task = progress.add_task(title, total=num_all, completed=num_done)
-        yield lambda count: progress.advance(task, count)

@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 import filelock
 
-from imagesets.fetch import remote
-from imagesets.formats import find_format
 from imagesets.manifest import (
     MANIFEST,
     SPLITS,
@@ -33,6 +31,7 @@ from imagesets.manifest import (
 )
 from imagesets.prefetch import in_order
 from suite.base.errors import DataError
+from suite.base.far import remote
 from suite.spec.resources import StorageFormat
 
 _FILES_AT_ONCE = 8  # a file system that is far takes its time for each
@@ -100,12 +99,11 @@ class ImageSet:
             yield _Copy(f"{where}/{name}", name, file.num_bytes, file.sha256)
         for containers in self.manifest.containers.values():
             yield from (_Copy(f"{base}/{n}", n, file.num_bytes, file.sha256) for n, file in containers.items())
-        if find_format(self.manifest.format).has_apart and not self.manifest.containers:
-            for split in SPLITS:
-                index = read_index(self.path, split)
-                for k in range(len(index.labels) if "num_bytes" in index.places else 0):
-                    name, num_bytes, crc32 = index.name(k), index.places["num_bytes"][k], index.places["crc32"][k]
-                    yield _Copy(f"{base}/{name}", name, int(num_bytes), int(crc32))
+        for split in SPLITS:
+            index = read_index(self.path, split)
+            for k in range(len(index.labels) if "num_bytes" in index.places else 0):
+                name, num_bytes, crc32 = index.name(k), index.places["num_bytes"][k], index.places["crc32"][k]
+                yield _Copy(f"{base}/{name}", name, int(num_bytes), int(crc32))
 
     def copy_to(self, target: Path, watch: Watch) -> None:
         """Copy what is not in ``target`` yet; of several processes on a node one does.

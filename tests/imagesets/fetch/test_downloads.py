@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from imagesets.fetch import downloads
 from suite.base.errors import DataError
+from suite.base.far import downloads
 
 BODY = bytes(number * number % 251 for number in range(100_000))
 

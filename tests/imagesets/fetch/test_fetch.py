@@ -26,9 +26,10 @@ from PIL import Image
 
 from imagesets import catalog
 from imagesets.__main__ import main
-from imagesets.fetch import default_data_dir, downloads, ensure, storage
+from imagesets.fetch import ensure, storage
 from suite.base.errors import DataError, SpecError
-from suite.base.files import sha256_of
+from suite.base.far import downloads
+from suite.base.files import default_data_dir, sha256_of
 
 NO_SERVER = "http://127.0.0.1:1"  # refuses at once
 HUB = {name: info.parquet for name, info in catalog.CATALOG.items() if info.parquet}

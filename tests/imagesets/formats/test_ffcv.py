@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from imagesets.decode import decode, decode_centered, decode_window
-from imagesets.formats.ffcv import open_beton, write_beton
+from imagesets.formats.ffcv import BetonFile, open_beton
 from imagesets.manifest import Index
 from imagesets.originals import beton
 from suite.base.errors import DataError
@@ -63,9 +63,16 @@ def has_ffcv():
         pytest.skip("FFCV is not installed: `make ffcv`")
 
 
+def write_file(path, samples, labels, steps=1, **options):
+    pairs = list(zip(np.asarray(labels).tolist(), samples, strict=True))
+    file = BetonFile(path, len(pairs), **options)
+    places = [file.append(pairs[step::steps]) for step in range(steps)]
+    file.finish(np.array([length for of_step in places for length in of_step["length"]], np.int64))
+
+
 def write(folder, samples, labels=None, **options):
     labels = np.arange(len(samples)) * 7 if labels is None else labels
-    write_beton(folder / "train.beton", samples, labels, **options)
+    write_file(folder / "train.beton", samples, labels, **options)
     return open_beton(folder, "train", index_of(labels))
 
 
@@ -155,7 +162,7 @@ def test_a_sample_larger_than_a_page_enlarges_the_pages(folder, has_ffcv):
 
 def test_equal_samples_make_equal_files(folder):
     for name in ("a", "b"):
-        write_beton(folder / name, iter(mixed_samples(10)), np.arange(10))
+        write_file(folder / name, mixed_samples(10), np.arange(10))
     assert (folder / "a").read_bytes() == (folder / "b").read_bytes()
 
 

@@ -1,12 +1,9 @@
 """One stream from four formats: the same samples, augmentations and, but for a stored resize, pixels."""
 
 import dataclasses
-import functools
 import hashlib
-import http.server
 import json
 import shutil
-import threading
 
 import numpy as np
 import pytest
@@ -184,23 +181,6 @@ def test_a_corrupt_image_gives_its_place_to_the_next_of_its_class(data_dir):
         mend()
 
 
-def test_shards_that_lie_elsewhere_are_fetched_checked_and_kept(data_dir, reference, tmp_path):
-    served, here = data_dir / "photos" / "webdataset", tmp_path / "photos" / "webdataset"
-    handler = functools.partial(QuietHandler, directory=served)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        here.mkdir(parents=True)
-        shutil.copy(served / INDEX, here)
-        manifest = read_manifest(served).model_copy(update={"shards_url": f"http://127.0.0.1:{server.server_port}"})
-        write_manifest(here, manifest)
-        assert torch.equal(stream(loader(tmp_path, "webdataset"), range(1))[0][0], reference[0][0])
-        server.shutdown()
-    assert torch.equal(stream(loader(tmp_path, "webdataset"), range(1))[0][0], reference[0][0])
-    next(here.glob("train-*.tar")).unlink()
-    with pytest.raises(DataError, match=r"shard http://127.*train-000000\.tar cannot be fetched"):
-        stream(loader(tmp_path, "webdataset"), range(1))
-
-
 def flip_a_bit(root, images):
     """Change one bit in the middle of the first training image, wherever a format keeps it."""
     stored = images._train.read(0)
@@ -280,25 +260,6 @@ def test_a_shell_command_is_no_place_to_get_shards_from(tmp_path, capsys):
     assert "never a command" in capsys.readouterr().err
 
 
-def test_a_wrong_shard_from_elsewhere_is_refused_and_not_kept(data_dir, tmp_path):
-    served, here = tmp_path / "served", tmp_path / "photos" / "webdataset"
-    shutil.copytree(data_dir / "photos" / "webdataset", served)
-    shard = next(served.glob("train-*.tar"))
-    shard.write_bytes(bytes(shard.stat().st_size))
-    handler = functools.partial(QuietHandler, directory=served)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        here.mkdir(parents=True)
-        shutil.copy(served / INDEX, here)
-        manifest = read_manifest(data_dir / "photos" / "webdataset")
-        url = f"http://127.0.0.1:{server.server_port}"
-        write_manifest(here, manifest.model_copy(update={"shards_url": url}))
-        for _ in range(2):
-            with pytest.raises(DataError, match="not those that the manifest"):
-                stream(loader(tmp_path, "webdataset"), range(1))
-        server.shutdown()
-
-
 def test_images_stored_smaller_than_the_model_s_are_resized_or_refused(tmp_path):
     for storage_format in ("folder", "memory"):
         where = ["--format", storage_format, "--out", str(tmp_path)]
@@ -314,11 +275,6 @@ def test_a_folder_under_another_name_is_refused(data_dir, tmp_path):
     shutil.copytree(data_dir / "cifar10_sample", tmp_path / "cifar10")
     with pytest.raises(DataError, match=r"holds cifar10_sample in format folder.*expected cifar10"):
         loader(tmp_path, "folder", dataset="cifar10")
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
 
 
 @formats

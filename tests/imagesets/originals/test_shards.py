@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from suite.base.errors import DataError, SpecError
+from suite.base.errors import DataError
 
 Run = Callable[..., Any]
 Members = list[tuple[str, bytes]]
@@ -59,19 +59,12 @@ def test_shards_are_copied_in_their_order(shards: Path, photos: list[bytes], run
     assert prepared.manifest.classes == ("0", "1")
 
 
-def test_shards_that_lie_in_the_target_are_indexed_there(
-    shards: Path, photos: list[bytes], run: Run, stored: Any, tmp_path: Path
-) -> None:
+def test_shards_that_lie_in_the_target_are_left_alone_with_the_cure(shards: Path, run: Run, tmp_path: Path) -> None:
     target = tmp_path / "data" / "pets" / "webdataset"
     shutil.copytree(shards, target)
-    before = {path.name: path.read_bytes() for path in target.iterdir()}
-    with pytest.raises(SpecError, match="its images cannot be changed"):
-        run(source=target, max_side=10)
-    prepared = stored(run(source=target))
-    assert prepared.encoded("train") == photos[:7]
-    assert prepared.encoded("test") == photos[7:9]
-    assert {name: data for name, data in prepared.files().items() if name.endswith(".tar")} == before
-    assert run(source=target).was_there
+    with pytest.raises(DataError, match=r"was not made here.*--in-place indexes images where they are"):
+        run(source=target)
+    assert len(list(target.iterdir())) == 3
 
 
 def test_our_own_shards_keep_their_class_names(run: Run, stored: Any, tmp_path: Path) -> None:

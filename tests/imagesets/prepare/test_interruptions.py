@@ -28,6 +28,7 @@ Run = Callable[..., Any]
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "shards": ("webdataset", {"max_side": 30}),
     "rows": ("memory", {"max_side": 30}),
+    "betons": ("ffcv", {}),
     "files": ("folder", {"max_side": 30}),
     "in place": ("folder", {}),
 }
@@ -113,7 +114,7 @@ def test_other_settings_start_over(
     assert prepared.files() == stored(run(max_side=30, out=tmp_path / "other")).files()
 
 
-@pytest.mark.parametrize("storage_format", ["webdataset", "memory"])
+@pytest.mark.parametrize("storage_format", ["webdataset", "memory", "ffcv"])
 def test_a_half_made_file_that_was_cut_since_is_made_again(
     storage_format: str, run: Run, stored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +208,8 @@ def test_files_that_are_not_as_the_manifest_says_are_refused(
     check = ["--dataset", "pets", "--out", str(tmp_path / "data"), "--format", storage_format, "--check"]
     assert command.main(check) == 0
     assert "files that are as the manifest says: " in capsys.readouterr().out
-    name = {"shards": "train-000001.tar", "rows": "train.npy", "files": "0000003.jpg", "in place": "*_3.JPEG"}[way]
+    names = {"shards": "train-000001.tar", "rows": "train.npy", "betons": "train.beton", "files": "0000003.jpg"}
+    name = {**names, "in place": "*_3.JPEG"}[way]
     path = max((folder if way == "in place" else prepared.folder).rglob(name))
     data = path.read_bytes()
     if change == "missing":

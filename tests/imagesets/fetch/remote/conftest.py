@@ -18,7 +18,7 @@ import obstore
 import obstore.store
 import pytest
 
-from imagesets.fetch import remote, stores
+from suite.base.far import remote, stores
 
 
 class FaultyServer(http.server.ThreadingHTTPServer):

@@ -15,13 +15,14 @@ import pytest
 import torch
 from PIL import Image
 
-from imagesets.fetch import ensure, remote
+from imagesets.fetch import ensure
 from imagesets.fetch.storage import open_arrays
 from imagesets.loader import ImageLoader
 from imagesets.manifest import read_manifest
 from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_prepared
 from suite.base.errors import DataError
+from suite.base.far import remote
 from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -186,6 +187,27 @@ def test_a_shard_that_changed_since_it_was_indexed_is_named(bucket, samples, tmp
     obstore.put(bucket, "photos/set-train-0001.tar", make_tar(samples["train"][:20]))
     remote.find.cache_clear()  # as in another process
     with pytest.raises(DataError, match=r"s3://photos/photos/set-train-0001\.tar"):
+        all_images(far)
+
+
+def test_shards_that_were_converted_may_lie_behind_their_url(server, samples, tmp_path):
+    near, far = prepare_here(tmp_path, make_files("tar", samples)), str(tmp_path / "far")
+    source = ["--dataset", "photos", "--source", str(tmp_path / "here"), "--format", "webdataset"]
+    assert prepare([*source, "--shards-url", f"{server.url}/set/", "--out", far]) == 0
+    folder = tmp_path / "far" / "photos" / "webdataset"
+    for shard in folder.glob("*.tar"):
+        server.files[f"/set/{shard.name}"] = shard.read_bytes()
+        shard.unlink()
+    assert_same(all_images(far), all_images(near))
+    assert not list(folder.glob("*.tar"))
+    server.files["/set/train-000000.tar"] = bytes(len(server.files["/set/train-000000.tar"]))
+    server.etag = '"2"'
+    remote.find.cache_clear()
+    with pytest.raises(DataError, match=r"set/train-000000\.tar: .* its bytes have changed since"):
+        all_images(far)
+    del server.files["/set/train-000000.tar"]
+    remote.find.cache_clear()
+    with pytest.raises(DataError, match=r"set/train-000000\.tar cannot be read: nothing is there"):
         all_images(far)
 
 

