@@ -1,20 +1,20 @@
 """Unpacked records -> what is wrong with them, part by part. Nothing is trained, and no model's code is run."""
 
+import ast
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from leaderboards.schemas.verification import CheckedPart
 from suite.base.errors import RecordError, SpecError, check_name
 from suite.base.files import read_file, sha256_of
-from suite.base.reading import describe, read_json, read_model, unseal
+from suite.base.reading import describe, read_json
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.model_options import read_options
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FOLDER as PLANS
-from suite.store.frozen_plan import FrozenPlan, plan_path
-from suite.store.predictions import read_predictions
+from suite.store.frozen_plan import FrozenPlan, plan_path, read_plan_file
+from suite.store.predictions import FIRST_WITH_PREDICTIONS, read_predictions
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
@@ -37,28 +37,23 @@ _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder
 
 def check_records(store: Path) -> list[CheckedPart]:
     """Check all runs, plans and custom models of a store that packed records were unpacked to."""
-    counts: Counter[str] = Counter()
-    problems: dict[str, list[str]] = {part: [] for part in PARTS}
+    found: dict[str, list[str]] = {part: [] for part in PARTS}  # all that was checked, "" where it is as it should be
+    for name, part, problem in _check_all(store):
+        found[part].append(problem and f"{name}: {problem}".replace(f"{store}/", ""))
+    return [CheckedPart(part=part, num_checked=len(of), problems=tuple(filter(None, of))) for part, of in found.items()]
+
+
+def _check_all(store: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of what was checked, the part, and its problem or ""."""
     plans: dict[str, FrozenPlan] = {}
-    for name, part, problem in _check_all(store, plans):
-        counts[part] += 1
-        if problem:
-            problems[part].append(f"{name}: {problem}".replace(f"{store}/", ""))
-    return [CheckedPart(part=part, num_checked=counts[part], problems=tuple(problems[part])) for part in PARTS]
-
-
-def _check_all(store: Path, plans: dict[str, FrozenPlan]) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of what was checked, the part, and its problem or "". ``plans`` are filled by their digests."""
     for path in sorted((store / PLANS).glob("*.json")):
-        problem = ""
         try:
-            plan = read_model(FrozenPlan, unseal(read_file(path)))
+            plan = read_plan_file(path)
             plans[plan.sha256] = plan
-            if path != plan_path(store, plan.suite, plan.profile):
-                problem = f"it is the plan of {plan.suite} in {plan.profile}"
-        except (OSError, ValueError) as error:
-            problem = describe(error)
-        yield path.name, "plan", problem
+            is_named = path == plan_path(store, plan.suite, plan.profile)
+            yield path.name, "plan", "" if is_named else f"it is the plan of {plan.suite} in {plan.profile}"
+        except RecordError as error:
+            yield path.name, "plan", str(error)
     try:
         yield from ((model.name, "model", "") for model in read_custom_models(store))
     except RecordError as error:
@@ -84,15 +79,14 @@ def _check_run(run: RunDirectory, plans: Mapping[str, FrozenPlan]) -> Iterator[t
     yield "model", _find_unknown_model(experiment)
     yield "environment", _find_other_environment(run, result)
     yield from _check_log(run, result)
-    if result.predictions_sha256 or run.predictions_path.exists():
+    is_new = result.format_version >= FIRST_WITH_PREDICTIONS
+    if is_new or result.predictions_sha256 or run.predictions_path.exists():
         yield "predictions", _find_other_predictions(run, result)
     if result.maps_sha256 or run.maps_path.exists():
         is_there = run.maps_path.exists()
         right = is_there and sha256_of(run.maps_path) == result.maps_sha256
-        yield (
-            "maps",
-            "" if right else "maps.safetensors has another SHA-256 than result.json" if is_there else "no maps",
-        )
+        wrong = "it has another SHA-256 than in result.json" if is_there else "it is missing"
+        yield "maps", "" if right else f"maps.safetensors: {wrong}"
     # runs that suites share may be under the plan of another one, which is not here
     if result.plan_sha256 and any(_covers(plan, experiment) for plan in plans.values()):
         unknown = f"plan_sha256 is {result.plan_sha256[:16]}..., which is no plan of the records"
@@ -125,8 +119,14 @@ def _find_unknown_model(experiment: Experiment) -> str:
                 check_name("model", one.model, ours)
                 for option in one.model_options:
                     check_name(f"option of {one.model}", option, ours[one.model].defaults)
+            elif one.model_source.kind == "file":
+                ast.parse(one.model_source.code)
+                if one.model_source.name not in one.model_source.code:
+                    return f"its source defines no {one.model_source.name}"
     except SpecError as error:
         return str(error)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"its source is no Python: {describe(error)}"
     return ""
 
 
@@ -173,7 +173,7 @@ def _find_other_predictions(run: RunDirectory, result: Result) -> str:
     except RecordError as error:
         return str(error)
     if found is None:
-        return "predictions.npz is there, and result.json names none"
+        return "result.json names no predictions"
     if not len(found.predicted) == len(found.labels) == result.num_test_images:
         return f"{len(found.predicted)} predictions, expected {result.num_test_images}"
     return ""

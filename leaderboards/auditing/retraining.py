@@ -8,7 +8,6 @@ import importlib.util
 import io
 import math
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -51,11 +50,6 @@ class Conditions:
     device: Literal["cpu", "gpu"] | None = None  # None: as each was trained
 
 
-def draw(runs: Sequence[RunDirectory], number: int, seed: int) -> list[RunDirectory]:
-    """Draw so many runs; the same seed draws the same ones."""
-    return random.Random(seed).sample(sorted(runs, key=lambda run: run.id), number)
-
-
 def find_odds(num_drawn: int, num_runs: int) -> tuple[Odds, ...]:
     """Work out how probably a sample holds an altered run, where one, a tenth or half of the runs are altered."""
     altered = dict.fromkeys((1, math.ceil(num_runs / 10), math.ceil(num_runs / 2)))
@@ -73,23 +67,20 @@ class Retraining:
 
     def recompute(self, run: RunDirectory) -> Recomputed:
         """Train a run again, after those that it depends on, and compare it with its records."""
-        begun, claimed, problem, code = time.monotonic(), run.read_result(), "", ""
+        begun, claimed, experiment, code, problem = time.monotonic(), run.read_result(), run.read_experiment(), "", ""
         assert claimed is not None  # it was checked
-        experiment = run.read_experiment()
         for one in with_ancestors([experiment]):
-            code, problem = self._train(one)
+            if one.id not in self._tried:
+                self._tried[one.id] = self._train(one)
+            code, problem = self._tried[one.id]
             if problem:
                 problem = problem if one.id == experiment.id else f"{one.id}, on which it depends: {problem}"
                 break
-        there, here = read_environment(run), {"device": "", "torch": ""}
+        there, here, found = read_environment(run), {"device": "", "torch": ""}, None
         outcome: Outcome = "not trained"
-        found = None
         if not problem:
             again = RunDirectory.of(self._store, experiment)
-            try:
-                found, here = again.read_result(), read_environment(again)
-            except (RecordError, ValueError) as error:
-                problem = str(error)
+            found, here = again.read_result(), read_environment(again)
         if found:
             is_same_kind = there["torch"] == here["torch"] and code == claimed.commit
             outcome, problem = compare(claimed, found, is_same_kind=is_same_kind)
@@ -105,12 +96,7 @@ class Retraining:
         )
 
     def _train(self, experiment: Experiment) -> tuple[str, str]:
-        """Train one run, once; returns the code's commit or "today", and why it failed or ""."""
-        if experiment.id not in self._tried:
-            self._tried[experiment.id] = self._train_once(experiment)
-        return self._tried[experiment.id]
-
-    def _train_once(self, experiment: Experiment) -> tuple[str, str]:
+        """Train one run; returns the code's commit or "today", and why it has no result or ""."""
         run, record = RunDirectory.of(self._store, experiment), RunDirectory.of(self._records, experiment)
         claimed = record.read_result() if record.path.is_dir() else None
         folder, code = copy_code(claimed.commit if claimed else "", self._code)
@@ -125,7 +111,15 @@ class Retraining:
             return code, f"it was ended after {self._conditions.limits.minutes:g} minutes"
         if any(path.is_symlink() for path in run.path.rglob("*")):
             return code, "it made links in its folder, which lead to what is none of its own"
-        return code, "" if run.result_path.exists() else _find_reason(run, log_path)
+        try:
+            if run.read_result() is not None:
+                read_environment(run)
+                return code, ""
+            failure = run.read_failure()
+        except (RecordError, ValueError) as error:
+            return code, str(error)
+        said = read_tail(log_path, _TAIL_BYTES).decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        return code, failure.reason if failure else f"it ended without a result: {said[-1]}"
 
     def _execute(
         self, run: RunDirectory, experiment: Experiment, resources: Resources, code: Path, log_path: Path
@@ -229,15 +223,3 @@ def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:
 
 def _call(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, capture_output=True, check=False)
-
-
-def _find_reason(run: RunDirectory, log_path: Path) -> str:
-    """Say why a run has no result: as it says itself, else the last line that it printed."""
-    try:
-        failure = run.read_failure()
-    except RecordError as error:
-        return str(error)
-    if failure:
-        return failure.reason
-    said = read_tail(log_path, _TAIL_BYTES).decode(errors="replace").strip().splitlines()
-    return f"it ended without a result: {said[-1] if said else 'it printed nothing'}"
