@@ -152,11 +152,12 @@ class GridRequest:
 
 
 def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
-    """List the chosen experiments that ``--tune`` tunes, with the recipes that they have before."""
+    """List what ``--tune`` tunes for the chosen experiments, with the recipes that they have before."""
     profile = suite.model_copy(update={"tuned": {}}).profile(options.profile_name)
-    own = {one.configuration_id: one for one in tunable(entry.experiment for entry in profile.entries)}
+    shown = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
     rows = find_rows(suite, profile) if options.only else None
-    return [one for one in select(list(own.values()), options.only, rows) if one.configuration_id in own]
+    chosen = {one.configuration_id for one in select(list(shown.values()), options.only, rows)}
+    return [one for one in tunable(shown.values()) if one.configuration_id in chosen]
 
 
 def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions) -> Iterator[str]:

@@ -11,6 +11,7 @@ from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
 from suite.cost.costs import write_hours
 from suite.spec.profile import Row
+from suite.spec.tuning import tunable
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
         notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
         for entry in leaderboard.profile.entries:
             place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
-            notes.append(Note(place, f"{entry.experiment.model} is trained by {entry.experiment.recipe.name}"))
+            tuned = ", ".join(one.recipe.name for one in tunable([entry.experiment]))
+            is_tuned = entry.experiment in tunable([entry.experiment])
+            told = f"is trained by {tuned}" if is_tuned else f"is not tuned by itself, and starts from runs by {tuned}"
+            notes.append(Note(place, f"{entry.experiment.model} {told}"))
     return notes
 
 

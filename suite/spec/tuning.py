@@ -18,6 +18,7 @@ from suite.spec.recipe import Recipe
 from suite.spec.suite import TUNED, Suite
 
 SEED = 1000
+_TUNED = ("training", "distillation")  # kinds of experiments that train from their own start
 SPACE: dict[str, tuple[float, float]] = {"rate": (0.25, 4.0), "warmup": (0.0, 0.2), "decay": (0.1, 10.0)}
 SPACE_IN_WORDS = (
     "try 1 is the suite's recipe; the others draw learning_rate x 0.25 to 4 (log), warmup_epochs of 0 to 20 % of the "
@@ -59,10 +60,19 @@ class Tuning(Frozen):
     def as_record(self) -> bytes:
         return self.model_dump_json(indent=1).encode()
 
-    def best(self, experiment: Experiment) -> Experiment:
-        """Train as the best try, the first of equal ones."""
-        found = self.top1_percent[experiment.configuration_id]
-        return _change(experiment, self.settings[found.index(max(found))])
+    def best(self, experiment: Experiment) -> Experiment | None:
+        """Train as the best try, the first of equal ones; what starts from other runs starts from their best.
+
+        None where it was not tuned.
+        """
+        if found := self.top1_percent.get(experiment.configuration_id):
+            return _change(experiment, self.settings[found.index(max(found))])
+        parents = tuple(filter(None, map(self.best, experiment.parents)))
+        if experiment.kind in _TUNED or len(parents) < len(experiment.parents):
+            return None
+        has_theirs = parents and experiment.recipe == experiment.parents[0].recipe
+        recipe = parents[0].recipe if has_theirs else experiment.recipe
+        return experiment.model_copy(update={"parents": parents, "recipe": recipe})
 
 
 def draw_settings(num_tries: int) -> tuple[Try, ...]:
@@ -87,8 +97,11 @@ def draw_settings(num_tries: int) -> tuple[Try, ...]:
 
 
 def tunable(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """Select one experiment of each configuration that trains a model from its own start."""
-    found = {e.configuration_id: e for e in experiments if e.kind in ("training", "distillation")}
+    """Select one experiment of each configuration that trains a model from its own start, or that others start from."""
+    found: dict[str, Experiment] = {}
+    for one in experiments:
+        selected = [one] if one.kind in _TUNED else tunable(one.parents)
+        found |= {each.configuration_id: each for each in selected}
     return list(found.values())
 
 
@@ -118,10 +131,12 @@ def with_tuning(suite: Suite, profile_name: str, tuning: Tuning | None) -> Suite
     profile = suite.profile(profile_name)
     entries = []
     for entry in profile.entries:
-        if tunable([entry.experiment]) and entry.experiment.configuration_id in tuning.top1_percent:
-            best = {"experiment": tuning.best(entry.experiment), "alternatives": ()}
-            entries.append(entry.model_copy(update={**best, "num_tries": len(tuning.settings)}))
-    shown = {entry.experiment.configuration_id for entry in profile.entries} & tuning.hours.keys()
+        if best := tuning.best(entry.experiment):
+            found = {"experiment": best, "alternatives": (), "num_tries": len(tuning.settings)}
+            entries.append(entry.model_copy(update=found))
+    shown = {
+        one.configuration_id for one in tunable(entry.experiment for entry in profile.entries)
+    } & tuning.hours.keys()
     note = f"{profile.scale_note or 'the protocol of the paper'}; each recipe tuned by {len(tuning.settings)} tries"
     tuned = profile.model_copy(
         update={"entries": entries, "scale_note": note, "tuning_hours": sum(tuning.hours[one] for one in shown)}
