@@ -6,20 +6,18 @@ python leaderboards/submit.py runs --suite sample_efficiency --name my-vit --who
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import hashlib
-import os
-import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from leaderboards.auditing.record_checks import check_records
-from leaderboards.auditing.report import print_checks
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.entries import read_entry, records_of, spell_entry
-from leaderboards.packed_records import pack_records, unpacked
+from leaderboards.entries import records_of, spell_entry
+from leaderboards.packed_records import pack_records
 from leaderboards.schemas.entry import EntryFile
+from leaderboards.verify import verify
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
@@ -57,22 +55,17 @@ def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path
     folder = out / name
     if folder.exists():
         raise SpecError(f"{folder} is there already: choose another --name, or delete it")
-    partial = out / f".{name}.{os.getpid()}.partial" / name  # read_entry compares the name
-    try:
-        partial.mkdir(parents=True)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=out) as temporary:
+        partial = Path(temporary, name)  # read_entry compares the name
+        partial.mkdir()
         write_atomically(records_of(partial), packed.content)
         write_atomically(partial / "entry.toml", spell_entry(entry).encode())
         line = f"`{name}`, by {who}: {packed.num_runs} runs of `{suite}` in `{profile}`.\n"
         write_atomically(partial / "README.md", line.encode())
-        read_entry(partial)
-        with unpacked(records_of(partial)) as records:
-            checks = tuple(check_records(records))
-        print_checks(checks, console)
-        if any(check.problems for check in checks):
+        if not verify(partial, console).is_sound:
             raise RecordError("the records are not sound, so that nothing was written: mend the store, or train again")
         partial.rename(folder)
-    finally:
-        shutil.rmtree(partial.parent, ignore_errors=True)
     return folder
 
 

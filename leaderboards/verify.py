@@ -35,15 +35,20 @@ from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
 
 
-def verify(args: argparse.Namespace, console: Console) -> Verification:
-    """Check packed records or an entry's folder, and print what was found; no run is trained unless all is sound.
+def verify(target: Path, console: Console, args: argparse.Namespace | None = None) -> Verification:
+    """Check packed records or an entry's folder, and print what was found.
+
+    Args:
+        target: the file of records, or the entry's folder.
+        console: terminal that shows what was found.
+        args: the command line, which may ask for a sample of runs; none of them is trained unless all is sound.
 
     Raises:
         SpecError: The target is no such file or folder, or a stranger's model would be run without a sandbox.
         RunError: A run of the sample, or the sandbox, cannot be had here.
     """
-    entry = [check_entry(args.target)] if is_entry(args.target) else []
-    packed = records_of(args.target) if entry else args.target
+    entry = [check_entry(target)] if is_entry(target) else []
+    packed = records_of(target) if entry else target
     if not packed.is_file():
         raise SpecError(f"{packed} is no file of records: name one that build.py --pack wrote, or an entry's folder")
     with contextlib.ExitStack() as stack:
@@ -57,15 +62,15 @@ def verify(args: argparse.Namespace, console: Console) -> Verification:
         found = Verification(
             records=str(packed),
             records_sha256=sha256_of(packed),
-            entry=args.target.name if entry else "",
+            entry=target.name if entry else "",
             num_runs=len(runs),
             is_sound=not any(check.problems for check in checks),
             checks=checks,
             tolerances=TOLERANCES,
         )
-        if args.sample and found.is_sound:
+        if args and args.sample and found.is_sound:
             found = _train_sample(found, store, runs, args, console)
-        elif args.sample:
+        elif args and args.sample:
             console.print("No run is trained again before that is mended.")
         print_sample(found, console)
     return found
@@ -144,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line: 0 if all is sound, 1 if not, 2 if the command line is wrong."""
     args = _parse(arguments)
     console = Console(highlight=False, markup=False)
-    found = verify(args, console)
+    found = verify(args.target, console, args)
     if args.report:
         write_atomically(args.report, f"{found.model_dump_json(indent=1)}\n".encode())
     console.print("Sound." if found.is_sound else "NOT sound.", style="" if found.is_sound else "bold red")
