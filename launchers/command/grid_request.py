@@ -31,11 +31,10 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.spec.tuning import tunable, with_tuning
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
-from suite.store.tuning import read_tuning
+from suite.store.tuning import read_tuning, tunable, with_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 

@@ -8,11 +8,19 @@ from launchers.command.grid_request import GridRequest, untuned
 from launchers.core.run_names import describe
 from suite.base.errors import SpecError
 from suite.spec.experiment import Experiment, with_ancestors
-from suite.spec.tuning import SPACE_IN_WORDS, Tuning, draw_settings, tries_of, tunable
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
-from suite.store.tuning import read_tuning, tuning_path, write_tuning
+from suite.store.tuning import (
+    SPACE_IN_WORDS,
+    Tuning,
+    draw_settings,
+    read_tuning,
+    tries_of,
+    tunable,
+    tuning_path,
+    write_tuning,
+)
 
 
 def describe_tuning(grid: GridRequest) -> str:

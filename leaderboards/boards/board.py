@@ -14,12 +14,11 @@ from suite.base.errors import SpecError
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
-from suite.spec.tuning import Tuning, with_tuning
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FrozenPlan, read_plan, read_plans
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
-from suite.store.tuning import read_tuning
+from suite.store.tuning import Tuning, read_tuning, with_tuning
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
 from suite.cost.costs import write_hours
 from suite.spec.profile import Row
-from suite.spec.tuning import tunable
+from suite.store.tuning import tunable
 
 
 @dataclass(frozen=True)

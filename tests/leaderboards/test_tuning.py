@@ -10,11 +10,10 @@ from leaderboards.packed_records import pack_records
 from leaderboards.text.notes import find_notes
 from suite.base.errors import SpecError
 from suite.papers import get_suite
-from suite.spec.tuning import Try, draw_settings
 from suite.store.attempts import record_start
 from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
-from suite.store.tuning import read_tuning, tuning_path, write_tuning
+from suite.store.tuning import Try, draw_settings, read_tuning, tuning_path, write_tuning
 
 WORDS = ("--suite", "sample_efficiency", "--challenger", "mine=deit_micro", "depth=2", "--only", "train_size_percent=5")
 NAME = "laptop+tune3"
@@ -65,8 +64,8 @@ def test_the_board_shows_the_best_tries_their_number_and_their_cost(tries, finis
     grid = request_of(tmp_path)
     assert Tries.before(grid) is None
     second = read_tuning(tmp_path, "sample_efficiency", NAME).settings[1]
-    recipes = {one.model: one.recipe for one in untuned(grid.suite, grid.options)}
-    assert all(one.recipe == second.apply(recipes[one.model]) for one in grid.experiments)
+    before = {one.model: one for one in untuned(grid.suite, grid.options)}
+    assert all(one.recipe == second.apply(before[one.model]).recipe for one in grid.experiments)
     assert {(one.evaluated_on, one.seed) for one in grid.experiments} == {("test", 0)}
     for one in grid.experiments:
         finish_in(tmp_path, one, 50.0)
