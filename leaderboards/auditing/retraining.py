@@ -4,7 +4,6 @@ Each is trained by the code of the commit that its result names, where this chec
 It starts from nothing: records hold no weights, so the runs that it depends on are trained before it.
 """
 
-import importlib.util
 import io
 import math
 import os
@@ -14,18 +13,18 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import imagesets
+import suite
 from leaderboards.auditing.record_checks import read_environment
 from leaderboards.auditing.sandbox import Limits, absolute, sandboxed
 from leaderboards.schemas.verification import Odds, Outcome, Recomputed
 from suite.base.commit import PINNED, commit
 from suite.base.errors import RecordError
 from suite.base.files import open_to_append, read_tail, write_atomically
-from suite.plugins.versions import OUR_PACKAGES
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store.results import Result
@@ -35,7 +34,6 @@ from suite.store.run_directory import RunDirectory
 TOLERANCES = {"top1_percent": 0.05, "top5_percent": 0.05, "best_top1_percent": 0.05, "test_loss": 0.001}
 TODAY = "today"
 _ROOT = Path(__file__).parents[2]
-_TRAINED = ("suite", "datasets/imagesets")  # what a run imports
 _TAIL_BYTES = 2000
 _FIRST_WITH_THREADS = 4  # format of results, which have a number of threads wherever a CPU computed
 
@@ -198,28 +196,26 @@ def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:
     That is the history of ``origin/main``, or of HEAD where there is none: commits of a pull request are a stranger's
     code, also where they are checked out. Returns the copy's folder, and the commit or "today".
     """
-    git = ["git", f"--git-dir={_ROOT / '.git'}"]
+
+    def git(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["git", f"--git-dir={_ROOT / '.git'}", *words], capture_output=True, check=False)
+
     is_commit = re.fullmatch("[0-9a-f]{40}", wanted) and (_ROOT / ".git").exists()
-    has_origin = is_commit and not _call([*git, "rev-parse", "--verify", "--quiet", "origin/main"]).returncode
+    has_origin = is_commit and not git("rev-parse", "--verify", "--quiet", "origin/main").returncode
     ours = "origin/main" if has_origin else "HEAD"
-    is_ours = is_commit and not _call([*git, "merge-base", "--is-ancestor", wanted, ours]).returncode
+    is_ours = is_commit and not git("merge-base", "--is-ancestor", wanted, ours).returncode
     name = wanted if is_ours else TODAY
     copy = folder / name
     if copy.is_dir():
         return copy, name
     if is_ours:
-        packed = _call([*git, "archive", wanted, *_TRAINED])
-        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        packed = git("archive", wanted, "suite", "datasets/imagesets").stdout
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(copy, filter="data")
         (copy / "datasets/imagesets").rename(copy / "imagesets")
     else:
-        for package in OUR_PACKAGES:
-            found = importlib.util.find_spec(package)
-            for place in (found and found.submodule_search_locations) or ():
-                shutil.copytree(place, copy / package, ignore=shutil.ignore_patterns("__pycache__", "published"))
+        for package in (suite, imagesets):
+            place = copy / package.__name__
+            shutil.copytree(package.__path__[0], place, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / PINNED).write_text(wanted if is_ours else commit(), encoding="utf-8")
     return copy, name
-
-
-def _call(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, capture_output=True, check=False)
