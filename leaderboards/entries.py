@@ -62,8 +62,9 @@ def check_entry(folder: Path) -> CheckedPart:
     problems = []
     try:
         entry = read_entry(folder)
-        others = [other for other in list_entries(folder.resolve().parent) if other.name != folder.resolve().name]
-        problems += [f"its records are those of {other.name}" for other in others if _has_records(other, entry)]
+        others = (records_of(other) for other in list_entries(folder.resolve().parent) if other.name != entry.name)
+        same = [path.parent.name for path in others if path.is_file() and sha256_of(path) == entry.records_sha256]
+        problems += [f"its records are those of {name}" for name in same]
         own = _make_board(entry, folder)
         if not own.count("done") + own.count("partial"):
             problems.append(f"its records hold no finished run of {entry.suite} in {entry.profile}")
@@ -79,10 +80,6 @@ def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
             return make_leaderboard(get_suite(entry.suite), entry.profile, store)
     except (SuiteError, ValueError) as error:
         raise RecordError(f"entry {entry.name}: {error}") from error
-
-
-def _has_records(folder: Path, entry: EntryFile) -> bool:
-    return records_of(folder).is_file() and sha256_of(records_of(folder)) == entry.records_sha256
 
 
 def list_entries(folder: Path) -> list[Path]:

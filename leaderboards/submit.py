@@ -69,7 +69,9 @@ def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path
     return folder
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+@ends_in_message
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line: 0, 1 if the records are not sound, 2 if the command line is wrong."""
     parser = argparse.ArgumentParser(
         prog=program("submit", "submit.py"),
         description="Pack the runs of a store as an entry, ready for a pull request.",
@@ -81,13 +83,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--name", required=True, help="name of the entry and its folder: small letters, digits, '-' and '_'")
     add("--who", required=True, metavar="NAMES", help="the people who enter it, as boards show them")
     add("--out", type=a_path, default=Path("entries"), metavar="DIR", help="folder of all entries (default: entries)")
-    return parser.parse_args(arguments)
-
-
-@ends_in_message
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line: 0, 1 if the records are not sound, 2 if the command line is wrong."""
-    args = _parse(arguments)
+    args = parser.parse_args(arguments)
     console = Console(highlight=False, markup=False)
     folder = submit(args.store, args.suite, args.profile, args.name, args.who, args.out, console)
     console.print(f"{folder}: commit this folder, and open a pull request with it.", soft_wrap=True)

@@ -124,7 +124,9 @@ def _check_models(experiments: Sequence[Experiment], *, is_allowed: bool) -> Non
             raise RunError(f"{one.id} cannot be trained again here: {error}") from error
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+@ends_in_message
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line: 0 if all is sound, 1 if not, 2 if the command line is wrong."""
     parser = argparse.ArgumentParser(
         prog=program("verify", "verify.py"),
         description="Check packed records, or an entry, and train a random sample of their runs again.",
@@ -141,13 +143,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--sandbox", action="store_true", help="train by bubblewrap without network and secrets, limited")
     how.add_argument("--trust", action="store_true", help="train custom models without a sandbox: you have read them")
-    return parser.parse_args(arguments)
-
-
-@ends_in_message
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line: 0 if all is sound, 1 if not, 2 if the command line is wrong."""
-    args = _parse(arguments)
+    args = parser.parse_args(arguments)
     console = Console(highlight=False, markup=False)
     found = verify(args.target, console, args)
     if args.report:

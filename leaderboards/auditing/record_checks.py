@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from leaderboards.schemas.verification import CheckedPart
@@ -65,30 +65,21 @@ def _check_all(store: Path) -> Iterator[tuple[str, str, str]]:
 def _check_run(run: RunDirectory, plans: Mapping[str, FrozenPlan]) -> Iterator[tuple[str, str]]:
     """Yield each part that was checked, with its problem or ""."""
     try:
-        experiment = run.read_experiment()
-        result = run.read_result()
+        result, problem = run.read_result(), ""
     except RecordError as error:
-        yield "result", str(error)
-        return
+        result, problem = None, str(error)
+    yield "result", problem if result or problem else "it has no result.json"
     if result is None:
-        yield "result", "it has no result.json"
         return
-    yield "result", ""
-    yield "protocol", why_void(result.protocol_version)
-    yield "identity", _find_other_identity(run, experiment, result)
-    yield "model", _find_unknown_model(experiment)
-    yield "environment", _find_other_environment(run, result)
-    yield from _check_log(run, result)
-    is_new = result.format_version >= FIRST_WITH_PREDICTIONS
-    if is_new or result.predictions_sha256 or run.predictions_path.exists():
-        yield "predictions", _find_other_predictions(run, result)
-    if result.maps_sha256 or run.maps_path.exists():
-        is_there = run.maps_path.exists()
-        right = is_there and sha256_of(run.maps_path) == result.maps_sha256
-        wrong = "it has another SHA-256 than in result.json" if is_there else "it is missing"
-        yield "maps", "" if right else f"maps.safetensors: {wrong}"
+    for part, find in _FINDERS.items():
+        try:
+            found = find(run, result)
+        except (RecordError, SpecError, ValueError) as error:
+            found = str(error)
+        if found is not None:
+            yield part, found
     # runs that suites share may be under the plan of another one, which is not here
-    if result.plan_sha256 and any(_covers(plan, experiment) for plan in plans.values()):
+    if result.plan_sha256 and any(_covers(plan, result.experiment) for plan in plans.values()):
         unknown = f"plan_sha256 is {result.plan_sha256[:16]}..., which is no plan of the records"
         yield "plan", "" if result.plan_sha256 in plans else unknown
 
@@ -98,7 +89,8 @@ def _covers(plan: FrozenPlan, experiment: Experiment) -> bool:
     return is_within and experiment.configuration in plan.configurations
 
 
-def _find_other_identity(run: RunDirectory, experiment: Experiment, result: Result) -> str:
+def _find_other_identity(run: RunDirectory, result: Result) -> str:
+    experiment = run.read_experiment()
     for one in with_ancestors([experiment]):
         if not _NAME_OF_MODEL.fullmatch(one.model):
             return f"its model is called {one.model[:40]!r}, expected letters, digits, '_', '.' and '-'"
@@ -111,22 +103,20 @@ def _find_other_identity(run: RunDirectory, experiment: Experiment, result: Resu
     return ""
 
 
-def _find_unknown_model(experiment: Experiment) -> str:
+def _find_unknown_model(_: RunDirectory, result: Result) -> str:
     ours = read_options()
-    try:
-        for one in with_ancestors([experiment]):
-            if one.model_source is None:
-                check_name("model", one.model, ours)
-                for option in one.model_options:
-                    check_name(f"option of {one.model}", option, ours[one.model].defaults)
-            elif one.model_source.kind == "file":
+    for one in with_ancestors([result.experiment]):
+        if one.model_source is None:
+            check_name("model", one.model, ours)
+            for option in one.model_options:
+                check_name(f"option of {one.model}", option, ours[one.model].defaults)
+        elif one.model_source.kind == "file":
+            try:
                 ast.parse(one.model_source.code)
-                if one.model_source.name not in one.model_source.code:
-                    return f"its source defines no {one.model_source.name}"
-    except SpecError as error:
-        return str(error)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return f"its source is no Python: {describe(error)}"
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                return f"its source is no Python: {describe(error)}"
+            if one.model_source.name not in one.model_source.code:
+                return f"its source defines no {one.model_source.name}"
     return ""
 
 
@@ -141,39 +131,43 @@ def read_environment(run: RunDirectory) -> dict[str, str]:
 
 
 def _find_other_environment(run: RunDirectory, result: Result) -> str:
-    try:
-        found = read_environment(run)
-    except ValueError as error:
-        return str(error)
-    for name in ("device", "commit"):
-        if found[name] != (expected := getattr(result, name)):
-            return f"environment.json has {name} {found[name]}, result.json has {expected}"
-    return ""
+    found = read_environment(run)
+    other = [name for name in ("device", "commit") if found[name] != getattr(result, name)]
+    return "; ".join(f"environment.json has {of} {found[of]}, result.json has {getattr(result, of)}" for of in other)
 
 
-def _check_log(run: RunDirectory, result: Result) -> Iterator[tuple[str, str]]:
-    try:
-        evaluations = [line for line in run.read_metrics() if "top1_percent" in line]
-    except RecordError as error:
-        yield "log", str(error)
-        return
+def _find_other_log(run: RunDirectory, result: Result) -> str | None:
+    evaluations = [line for line in run.read_metrics() if "top1_percent" in line]
     if not evaluations:
-        if result.experiment.is_trained:
-            yield "log", "its log holds no evaluation"
-        return
+        return "its log holds no evaluation" if result.experiment.is_trained else None
     logged = {**evaluations[-1], "best_top1_percent": max(line["top1_percent"] for line in evaluations)}
     pairs = {name: (logged[name], getattr(result, name)) for name in _LOGGED if name in logged}
     other = [f"{name} {a:g}, result.json has {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > _ROUNDING]
-    yield "log", f"logged are {'; '.join(other)}" if other else ""
+    return f"logged are {'; '.join(other)}" if other else ""
 
 
-def _find_other_predictions(run: RunDirectory, result: Result) -> str:
-    try:
-        found = read_predictions(run)
-    except RecordError as error:
-        return str(error)
+def _find_other_predictions(run: RunDirectory, result: Result) -> str | None:
+    found = read_predictions(run)
     if found is None:
-        return "result.json names no predictions"
-    if not len(found.predicted) == len(found.labels) == result.num_test_images:
-        return f"{len(found.predicted)} predictions, expected {result.num_test_images}"
-    return ""
+        is_needed = result.format_version >= FIRST_WITH_PREDICTIONS or run.predictions_path.exists()
+        return "result.json names no predictions" if is_needed else None
+    is_whole = len(found.predicted) == len(found.labels) == result.num_test_images
+    return "" if is_whole else f"{len(found.predicted)} predictions, expected {result.num_test_images}"
+
+
+def _find_other_maps(run: RunDirectory, result: Result) -> str | None:
+    if not run.maps_path.exists():
+        return "maps.safetensors is missing" if result.maps_sha256 else None
+    is_same = sha256_of(run.maps_path) == result.maps_sha256
+    return "" if is_same else "maps.safetensors has another SHA-256 than result.json"
+
+
+_FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a run that has nothing of the part
+    "protocol": lambda _, result: why_void(result.protocol_version),
+    "identity": _find_other_identity,
+    "model": _find_unknown_model,
+    "environment": _find_other_environment,
+    "log": _find_other_log,
+    "predictions": _find_other_predictions,
+    "maps": _find_other_maps,
+}
