@@ -84,11 +84,11 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
         notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
         for entry in leaderboard.profile.entries:
             place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
-            tuned = ", ".join(one.recipe.name for one in tunable([entry.experiment]))
-            is_tuned = entry.experiment in tunable([entry.experiment])
-            told = f"is trained by {tuned}" if is_tuned else f"is not tuned by itself, and starts from runs by {tuned}"
-            notes.append(Note(place, f"{entry.experiment.model} {told}"))
-    return notes
+            tuned = tunable([entry.experiment])
+            if names := ", ".join(one.recipe.name for one in tuned):
+                told = "is" if entry.experiment in tuned else "is not tuned by itself, and starts from runs"
+                notes.append(Note(place, f"{entry.experiment.model} {told} trained by {names}"))
+    return list(dict.fromkeys(notes))
 
 
 def _best(cell: Cell) -> list[tuple[str, str]]:

@@ -104,4 +104,4 @@ def test_what_starts_from_other_runs_starts_from_the_tuned_ones_and_is_named(tmp
     leaderboard = make_leaderboard(grid.suite, grid.profile_name, tmp_path)
     assert leaderboard.num_cells == len(grid.profile.entries)
     told = [note.text for note in find_notes(leaderboard)["Settings tried"]]
-    assert any("is not tuned by itself, and starts from runs by deit_scarce, tuned" in text for text in told)
+    assert any("is not tuned by itself, and starts from runs trained by deit_scarce, tuned" in text for text in told)
