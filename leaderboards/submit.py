@@ -27,42 +27,37 @@ from suite.base.reading import describe
 from suite.papers import get_suite
 
 
-def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path, console: Console) -> Path:
+def submit(args: argparse.Namespace, console: Console) -> Path:
     """Pack the finished runs of a suite in a store, check them, and write the entry's folder.
-
-    Args:
-        store: the run store.
-        suite, profile: the suite and its scale.
-        name: the entry's name, which no other entry has.
-        who: the people who enter it.
-        out: the folder of all entries.
-        console: Terminal that shows the checks.
 
     Raises:
         SpecError: There is no such suite, profile or store, or the name is taken or none.
         RecordError: The store has no finished run of it, or its records are not sound.
     """
-    packed = pack_records(make_leaderboard(get_suite(suite), profile, store))
+    packed = pack_records(make_leaderboard(get_suite(args.suite), args.profile, args.store))
+    runs = f"{packed.num_runs} runs of `{args.suite}` in `{args.profile}`"
     if not packed.num_runs:
-        raise RecordError(f"{store} has no finished run of {suite} in {profile}: train it first")
+        raise RecordError(f"{args.store} has no finished run of {args.suite} in {args.profile}: train it first")
     if packed.num_left_out:
-        raise RecordError(f"{packed.num_left_out} finished runs of {store} cannot be read: mend or delete them first")
+        raise RecordError(
+            f"{packed.num_left_out} finished runs of {args.store} cannot be read: mend or delete them first"
+        )
     digest = hashlib.sha256(packed.content).hexdigest()
     try:
-        entry = EntryFile(name=name, who=who, suite=suite, profile=profile, records_sha256=digest)
+        named = {name: getattr(args, name) for name in ("name", "who", "suite", "profile")}
+        entry = EntryFile(**named, records_sha256=digest)
     except ValueError as error:
         raise SpecError(describe(error)) from error
-    folder = out / name
+    folder: Path = args.out / args.name
     if folder.exists():
         raise SpecError(f"{folder} is there already: choose another --name, or delete it")
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".", dir=out) as temporary:
-        partial = Path(temporary, name)  # read_entry compares the name
+    args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=args.out) as temporary:
+        partial = Path(temporary, args.name)  # read_entry compares the name
         partial.mkdir()
         write_atomically(records_of(partial), packed.content)
         write_atomically(partial / "entry.toml", spell_entry(entry).encode())
-        line = f"`{name}`, by {who}: {packed.num_runs} runs of `{suite}` in `{profile}`.\n"
-        write_atomically(partial / "README.md", line.encode())
+        write_atomically(partial / "README.md", f"`{args.name}`, by {args.who}: {runs}.\n".encode())
         if not verify(partial, console).is_sound:
             raise RecordError("the records are not sound, so that nothing was written: mend the store, or train again")
         partial.rename(folder)
@@ -85,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--out", type=a_path, default=Path("entries"), metavar="DIR", help="folder of all entries (default: entries)")
     args = parser.parse_args(arguments)
     console = Console(highlight=False, markup=False)
-    folder = submit(args.store, args.suite, args.profile, args.name, args.who, args.out, console)
+    folder = submit(args, console)
     console.print(f"{folder}: commit this folder, and open a pull request with it.", soft_wrap=True)
     return Exit.DONE
 

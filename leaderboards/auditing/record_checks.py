@@ -9,7 +9,7 @@ from leaderboards.schemas.verification import CheckedPart
 from suite.base.errors import RecordError, SpecError, check_name
 from suite.base.files import read_file, sha256_of
 from suite.base.reading import describe, read_json
-from suite.spec.experiment import Experiment, with_ancestors
+from suite.spec.experiment import with_ancestors
 from suite.spec.model_options import read_options
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FOLDER as PLANS
@@ -79,14 +79,10 @@ def _check_run(run: RunDirectory, plans: Mapping[str, FrozenPlan]) -> Iterator[t
         if found is not None:
             yield part, found
     # runs that suites share may be under the plan of another one, which is not here
-    if result.plan_sha256 and any(_covers(plan, result.experiment) for plan in plans.values()):
+    own = [plan for plan in plans.values() if result.experiment.configuration in plan.configurations]
+    if result.plan_sha256 and any(result.experiment.seed in plan.seeds or plan.until is not None for plan in own):
         unknown = f"plan_sha256 is {result.plan_sha256[:16]}..., which is no plan of the records"
         yield "plan", "" if result.plan_sha256 in plans else unknown
-
-
-def _covers(plan: FrozenPlan, experiment: Experiment) -> bool:
-    is_within = experiment.seed in plan.seeds or plan.until is not None
-    return is_within and experiment.configuration in plan.configurations
 
 
 def _find_other_identity(run: RunDirectory, result: Result) -> str:
