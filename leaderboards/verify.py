@@ -94,7 +94,8 @@ def _train_sample(
     )
     with tempfile.TemporaryDirectory() as folder:
         if args.sandbox:
-            check_sandbox(Path(folder))
+            with tempfile.TemporaryDirectory() as tried:  # of its own, as it is given away
+                check_sandbox(Path(tried))
         retraining = Retraining(store, Path(folder), conditions)
         sample = tuple(map(retraining.recompute, drawn))
     return found.model_copy(
