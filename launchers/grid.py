@@ -25,7 +25,7 @@ from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures, print_suites
 from launchers.command.resolved_profile import print_resolved
-from launchers.command.tune import Tries
+from launchers.command.tune import Tries, describe_tuning
 from launchers.command.until_decided import train_until
 from launchers.core.console import SafeConsole
 from launchers.core.fork_server import ForkServer
@@ -42,7 +42,6 @@ from suite.base.errors import RunError, SpecError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
-from suite.spec.tuning import SPACE_IN_WORDS
 
 _POLL_S = 0.25
 
@@ -92,7 +91,7 @@ def _run(options: GridOptions, console: Console) -> Outcome:
         return Outcome(Exit(train_until(options, lambda each: _run(each, console).status, console)))
     grid = GridRequest.of(options)
     if options.tune:
-        console.print(f"--tune {options.tune}: {SPACE_IN_WORDS}", soft_wrap=True)
+        console.print(describe_tuning(grid), soft_wrap=True)
     if (tries := Tries.before(grid)) is not None:
         if options.starts_nothing or not tries.record():  # else they have ended since, such as after --detach
             outcome = _carry_out(tries.grid, console)

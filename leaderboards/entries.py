@@ -10,10 +10,12 @@ What a board shows of an entry is computed from its records each time, never rea
 import json
 import statistics
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
-from leaderboards.boards.board import EntryLine, Leaderboard, make_leaderboard
+from leaderboards.boards.board import Leaderboard, make_leaderboard
 from leaderboards.packed_records import unpacked
 from leaderboards.schemas.entry import EntryFile
 from leaderboards.schemas.verification import CheckedPart
@@ -60,8 +62,9 @@ def check_entry(folder: Path) -> CheckedPart:
     problems = []
     try:
         entry = read_entry(folder)
-        others = [other for other in list_entries(folder.resolve().parent) if other.name != folder.resolve().name]
-        problems += [f"its records are those of {other.name}" for other in others if _has_records(other, entry)]
+        others = (records_of(other) for other in list_entries(folder.resolve().parent) if other.name != entry.name)
+        same = [path.parent.name for path in others if path.is_file() and sha256_of(path) == entry.records_sha256]
+        problems += [f"its records are those of {name}" for name in same]
         own = _make_board(entry, folder)
         if not own.count("done") + own.count("partial"):
             problems.append(f"its records hold no finished run of {entry.suite} in {entry.profile}")
@@ -79,10 +82,6 @@ def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
         raise RecordError(f"entry {entry.name}: {error}") from error
 
 
-def _has_records(folder: Path, entry: EntryFile) -> bool:
-    return records_of(folder).is_file() and sha256_of(records_of(folder)) == entry.records_sha256
-
-
 def list_entries(folder: Path) -> list[Path]:
     """The folders of all entries, sorted by name."""
     return sorted(path.parent for path in folder.glob(f"*/{_FILE}"))
@@ -95,40 +94,31 @@ def spell_entry(entry: EntryFile) -> str:
 
 
 def with_entries(leaderboard: Leaderboard, folder: Path = ENTRIES) -> Leaderboard:
-    """Set the entries of a board's suite and scale beside it; RecordError where one cannot be read."""
-    lines: list[EntryLine] = []
-    for path in list_entries(folder):
-        if _names(path) == (leaderboard.suite.name, leaderboard.profile_name):
-            lines += _read_lines(read_entry(path), path)
-    return replace(leaderboard, entries=tuple(lines))
+    """Set the entries of a board's suite and scale beside it; RecordError where an entry cannot be read."""
+    found = [(read_entry(path), path) for path in list_entries(folder)]
+    shown = (leaderboard.suite.name, leaderboard.profile_name)
+    own = [_write_lines(entry, path) for entry, path in found if (entry.suite, entry.profile) == shown]
+    return replace(leaderboard, entries=tuple(chain.from_iterable(own)))
 
 
-def _names(folder: Path) -> tuple[object, object]:
-    """The suite and profile that an entry says it is of; an unreadable one is of none, and `verify` says why."""
-    try:
-        said = tomllib.loads(read_file(folder / _FILE).decode())
-    except (OSError, ValueError):
-        return None, None
-    return said.get("suite"), said.get("profile")
-
-
-def _read_lines(entry: EntryFile, folder: Path) -> list[EntryLine]:
+def _write_lines(entry: EntryFile, folder: Path) -> Iterator[tuple[str, ...]]:
     """A line for each custom model, with its mean top-1 over the rows; without any, one with the headline."""
-    own, shown = _make_board(entry, folder), []
+    own = _make_board(entry, folder)
+    status = " by ".join(filter(None, (entry.status, ", ".join(entry.recomputed_by))))
+    status = f"withdrawn ({status})" if entry.withdrawn else status
     for model in own.suite.custom_models:
         cells = [
-            board.cells[of.row, column]
-            for board in own.tables.values()
-            for of in own.suite.entries_of(own.profile, board.table)
+            own.board(of.table).cells[of.row, column]
+            for of in own.profile.entries
             if of.custom_model == model.name
             for column, metric in of.columns.items()
             if metric == "top1_percent"
         ]
         means = [cell.mean for cell in cells if cell.mean is not None]
         value = f"top-1 {statistics.fmean(means):.2f}, mean of {len(means)}" if means else "no top-1"
-        shown.append((model.name, value, max((cell.coverage.num_done for cell in cells), default=0)))
-    if not shown:
-        mean = own.headline.mean if own.headline else None
-        value = "no headline" if mean is None else f"{own.suite.headline.text}: {mean:+.2f}"
-        shown = [("the papers'", value, own.headline.coverage.num_done if own.headline else 0)]
-    return [EntryLine(entry, *of) for of in shown]
+        num_seeds = max((cell.coverage.num_done for cell in cells), default=0)
+        yield entry.name, entry.who, model.name, value, str(num_seeds), status
+    if not own.suite.custom_models:
+        cell = own.headline
+        value = "no headline" if cell is None or cell.mean is None else f"{own.suite.headline.text}: {cell.mean:+.2f}"
+        yield entry.name, entry.who, "the papers'", value, str(cell.coverage.num_done if cell else 0), status

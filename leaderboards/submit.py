@@ -6,20 +6,18 @@ python leaderboards/submit.py runs --suite sample_efficiency --name my-vit --who
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import hashlib
-import os
-import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from leaderboards.auditing.record_checks import check_records
-from leaderboards.auditing.report import print_checks
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.entries import read_entry, records_of, spell_entry
-from leaderboards.packed_records import pack_records, unpacked
+from leaderboards.entries import records_of, spell_entry
+from leaderboards.packed_records import pack_records
 from leaderboards.schemas.entry import EntryFile
+from leaderboards.verify import verify
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
@@ -29,54 +27,46 @@ from suite.base.reading import describe
 from suite.papers import get_suite
 
 
-def submit(store: Path, suite: str, profile: str, name: str, who: str, out: Path, console: Console) -> Path:
+def submit(args: argparse.Namespace, console: Console) -> Path:
     """Pack the finished runs of a suite in a store, check them, and write the entry's folder.
-
-    Args:
-        store: the run store.
-        suite, profile: the suite and its scale.
-        name: the entry's name, which no other entry has.
-        who: the people who enter it.
-        out: the folder of all entries.
-        console: Terminal that shows the checks.
 
     Raises:
         SpecError: There is no such suite, profile or store, or the name is taken or none.
         RecordError: The store has no finished run of it, or its records are not sound.
     """
-    packed = pack_records(make_leaderboard(get_suite(suite), profile, store))
+    packed = pack_records(make_leaderboard(get_suite(args.suite), args.profile, args.store))
+    runs = f"{packed.num_runs} runs of `{args.suite}` in `{args.profile}`"
     if not packed.num_runs:
-        raise RecordError(f"{store} has no finished run of {suite} in {profile}: train it first")
+        raise RecordError(f"{args.store} has no finished run of {args.suite} in {args.profile}: train it first")
     if packed.num_left_out:
-        raise RecordError(f"{packed.num_left_out} finished runs of {store} cannot be read: mend or delete them first")
+        raise RecordError(
+            f"{packed.num_left_out} finished runs of {args.store} cannot be read: mend or delete them first"
+        )
     digest = hashlib.sha256(packed.content).hexdigest()
     try:
-        entry = EntryFile(name=name, who=who, suite=suite, profile=profile, records_sha256=digest)
+        named = {name: getattr(args, name) for name in ("name", "who", "suite", "profile")}
+        entry = EntryFile(**named, records_sha256=digest)
     except ValueError as error:
         raise SpecError(describe(error)) from error
-    folder = out / name
+    folder: Path = args.out / args.name
     if folder.exists():
         raise SpecError(f"{folder} is there already: choose another --name, or delete it")
-    partial = out / f".{name}.{os.getpid()}.partial" / name  # read_entry compares the name
-    try:
-        partial.mkdir(parents=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=args.out) as temporary:
+        partial = Path(temporary, args.name)  # read_entry compares the name
+        partial.mkdir()
         write_atomically(records_of(partial), packed.content)
         write_atomically(partial / "entry.toml", spell_entry(entry).encode())
-        line = f"`{name}`, by {who}: {packed.num_runs} runs of `{suite}` in `{profile}`.\n"
-        write_atomically(partial / "README.md", line.encode())
-        read_entry(partial)
-        with unpacked(records_of(partial)) as records:
-            checks = tuple(check_records(records))
-        print_checks(checks, console)
-        if any(check.problems for check in checks):
+        write_atomically(partial / "README.md", f"`{args.name}`, by {args.who}: {runs}.\n".encode())
+        if not verify(partial, console).is_sound:
             raise RecordError("the records are not sound, so that nothing was written: mend the store, or train again")
         partial.rename(folder)
-    finally:
-        shutil.rmtree(partial.parent, ignore_errors=True)
     return folder
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+@ends_in_message
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line: 0, 1 if the records are not sound, 2 if the command line is wrong."""
     parser = argparse.ArgumentParser(
         prog=program("submit", "submit.py"),
         description="Pack the runs of a store as an entry, ready for a pull request.",
@@ -88,15 +78,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--name", required=True, help="name of the entry and its folder: small letters, digits, '-' and '_'")
     add("--who", required=True, metavar="NAMES", help="the people who enter it, as boards show them")
     add("--out", type=a_path, default=Path("entries"), metavar="DIR", help="folder of all entries (default: entries)")
-    return parser.parse_args(arguments)
-
-
-@ends_in_message
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line: 0, 1 if the records are not sound, 2 if the command line is wrong."""
-    args = _parse(arguments)
+    args = parser.parse_args(arguments)
     console = Console(highlight=False, markup=False)
-    folder = submit(args.store, args.suite, args.profile, args.name, args.who, args.out, console)
+    folder = submit(args, console)
     console.print(f"{folder}: commit this folder, and open a pull request with it.", soft_wrap=True)
     return Exit.DONE
 

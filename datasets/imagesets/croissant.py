@@ -42,7 +42,7 @@ def render_croissant(info: ImageSetInfo) -> str:
         "alternateName": info.title,
         "description": f"{info.title}: {counts}, {size}.",
         "distribution": list(_files(info)),
-        "recordSet": list(_record_sets(info)),
+        "recordSet": list(_records(info)),
     }
     if info.parquet:
         described["url"] = f"https://huggingface.co/datasets/{info.parquet.hub_id}"
@@ -51,45 +51,39 @@ def render_croissant(info: ImageSetInfo) -> str:
 
 def _files(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
     if archive := info.archive:
-        same = {"sameAs": list(archive.mirrors)} if archive.mirrors else {}
-        yield _file(archive.file_name, archive.url, "application/gzip", md5=archive.md5, **same)
+        place = {"contentUrl": archive.url, "encodingFormat": "application/gzip"}
+        yield _node("FileObject", archive.file_name, **place, md5=archive.md5, sameAs=list(archive.mirrors))
     if mat := info.mat_files:
         for name, md5 in {**mat.train_md5, **mat.test_md5}.items():
-            yield _file(name, f"{mat.url}/{name}", "application/x-matlab-data", md5=md5)
+            place = {"contentUrl": f"{mat.url}/{name}", "encodingFormat": "application/x-matlab-data"}
+            yield _node("FileObject", name, **place, md5=md5)
     if parquet := info.parquet:
-        yield _file("hub", f"https://huggingface.co/datasets/{parquet.hub_id}", "git+https", sha256=_UNHASHED)
-        folder = parquet.url.rpartition("/")[2]
+        place = {"contentUrl": f"https://huggingface.co/datasets/{parquet.hub_id}", "encodingFormat": "git+https"}
+        yield _node("FileObject", "hub", **place, sha256=_UNHASHED)
         for split in ("train", "test"):
-            held = {"containedIn": {"@id": "hub"}, "encodingFormat": "application/x-parquet"}
-            yield _named("cr:FileSet", f"{split}-files", includes=f"{folder}/{split}-*.parquet", **held)
+            names = f"{parquet.url.rpartition('/')[2]}/{split}-*.parquet"
+            form = {"encodingFormat": "application/x-parquet", "includes": names}
+            yield _node("FileSet", f"{split}-files", **form, containedIn={"@id": "hub"})
 
 
-def _named(kind: str, name: str, **more: object) -> dict[str, Any]:
-    return {"@type": kind, "@id": name, "name": name, **more}
-
-
-def _file(name: str, url: str, form: str, **more: object) -> dict[str, Any]:
-    return _named("cr:FileObject", name, contentUrl=url, encodingFormat=form, **more)
-
-
-def _record_sets(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
-    """The names of the classes in the order of the labels, where the catalog has them, and the images of each split."""
+def _records(info: ImageSetInfo) -> Iterator[dict[str, Any]]:
+    """The names of the classes in the order of the labels, and the images, as far as the catalog has them."""
+    label = {"@id": "classes/label"}
     if info.class_names:
-        fields = [_field("classes/label", "sc:Integer"), _field("classes/name", "sc:Text")]
+        fields = [_node("Field", "classes/label", dataType="sc:Integer")]
+        fields.append(_node("Field", "classes/name", dataType="sc:Text"))
         data = [{"classes/label": i, "classes/name": name} for i, name in enumerate(info.class_names)]
-        about = {"dataType": "sc:Enumeration", "key": {"@id": "classes/label"}, "field": fields, "data": data}
-        yield _named("cr:RecordSet", "classes", **about)
-    if parquet := info.parquet:
-        for split in ("train", "test"):
-            pixels = _column(split, "img") | {"transform": {"jsonPath": "bytes"}}
-            image = _field(f"{split}/image", "sc:ImageObject", source=pixels)
-            label = {"source": _column(split, parquet.label), "references": {"field": {"@id": "classes/label"}}}
-            yield _named("cr:RecordSet", split, field=[image, _field(f"{split}/label", "sc:Integer", **label)])
+        yield _node("RecordSet", "classes", dataType="sc:Enumeration", key=label, field=fields, data=data)
+    for split in ("train", "test") if info.parquet else ():
+        assert info.parquet is not None
+        files = {"fileSet": {"@id": f"{split}-files"}}
+        pixels = {**files, "extract": {"column": "img"}, "transform": {"jsonPath": "bytes"}}
+        labels = {**files, "extract": {"column": info.parquet.label}}
+        image = _node("Field", f"{split}/image", dataType="sc:ImageObject", source=pixels)
+        named = _node("Field", f"{split}/label", dataType="sc:Integer", source=labels, references={"field": label})
+        yield _node("RecordSet", split, field=[image, named])
 
 
-def _field(name: str, data_type: str, **more: object) -> dict[str, Any]:
-    return _named("cr:Field", name, dataType=data_type, **more)
-
-
-def _column(split: str, column: str) -> dict[str, Any]:
-    return {"fileSet": {"@id": f"{split}-files"}, "extract": {"column": column}}
+def _node(kind: str, name: str, **more: object) -> dict[str, Any]:
+    """A part of the description, without what is empty."""
+    return {"@type": f"cr:{kind}", "@id": name, "name": name, **{key: value for key, value in more.items() if value}}

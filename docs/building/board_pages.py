@@ -6,7 +6,6 @@ A board of an earlier recipe has none: its runs belong to no experiment that its
 again only where the records, or the code that reads them, have changed.
 """
 
-import hashlib
 import os
 import shutil
 from contextlib import ExitStack
@@ -22,28 +21,19 @@ from leaderboards.survey import judge_all, read_line, survey
 from suite.papers import get_suite, list_suites
 
 MADE = links.ROOT / "build" / "boards"
-_CODE = (
-    "leaderboards/**/*.*",
-    "suite/**/*.py",
-    "suite/**/*.csv",
-    "datasets/imagesets/catalog.*",
-    "docs/building/board_pages.py",
-    "entries/**/*",
-)
+_CODE = ("leaderboards/**/*", "suite/**/*", "datasets/imagesets/catalog.*", "docs/building/*.py", "entries/**/*")
 _PAGES = '<nav aria-label="Pages"><ul>'  # in every page of a board, before the links to the others
 
 
 def copy_pages(site: Path) -> None:
     """Bring the pages into the site, each with a link to the manual; they are made first, unless they are there."""
-    digest = hashlib.sha256()
-    files = {path for pattern in _CODE for path in links.ROOT.glob(pattern) if "__pycache__" not in path.parts}
-    for path in sorted(path for path in files if path.is_file()):
-        digest.update(f"{path}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
-    stamp = MADE / "made_of"
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != digest.hexdigest():
+    files = (path for pattern in _CODE for path in links.ROOT.glob(pattern) if "__pycache__" not in path.parts)
+    changed, stamp = max(path.stat().st_mtime for path in files), MADE / "made"
+    if not stamp.exists() or stamp.stat().st_mtime != changed:
         shutil.rmtree(MADE, ignore_errors=True)
         _make_pages()
-        stamp.write_text(digest.hexdigest(), encoding="utf-8")
+        stamp.touch()
+        os.utime(stamp, (changed, changed))
     for path in MADE.rglob("*.html"):
         copy = site / "published" / path.relative_to(MADE)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -31,11 +31,10 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.spec.tuning import tunable, with_tuning
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
-from suite.store.tuning import read_tuning
+from suite.store.tuning import read_tuning, tunable, with_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 
@@ -152,11 +151,12 @@ class GridRequest:
 
 
 def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
-    """List the chosen experiments that ``--tune`` tunes, with the recipes that they have before."""
+    """List what ``--tune`` tunes for the chosen experiments, with the recipes that they have before."""
     profile = suite.model_copy(update={"tuned": {}}).profile(options.profile_name)
-    own = {one.configuration_id: one for one in tunable(entry.experiment for entry in profile.entries)}
+    shown = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
     rows = find_rows(suite, profile) if options.only else None
-    return [one for one in select(list(own.values()), options.only, rows) if one.configuration_id in own]
+    chosen = {one.configuration_id for one in select(list(shown.values()), options.only, rows)}
+    return [one for one in tunable(shown.values()) if one.configuration_id in chosen]
 
 
 def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions) -> Iterator[str]:

@@ -5,13 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from launchers.command.grid_request import GridRequest, untuned
+from launchers.core.run_names import describe
 from suite.base.errors import SpecError
 from suite.spec.experiment import Experiment, with_ancestors
-from suite.spec.tuning import Tuning, draw_settings, tries_of
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
-from suite.store.tuning import read_tuning, tuning_path, write_tuning
+from suite.store.tuning import (
+    SPACE_IN_WORDS,
+    Tuning,
+    draw_settings,
+    read_tuning,
+    tries_of,
+    tunable,
+    tuning_path,
+    write_tuning,
+)
+
+
+def describe_tuning(grid: GridRequest) -> str:
+    """Say what ``--tune`` tries, and which of the grid's runs are not tuned by themselves."""
+    tuned = {one.configuration_id for one in tunable(grid.experiments)}
+    others = {e.configuration_id: e for e in grid.experiments if e.parents and e.configuration_id not in tuned}
+    names = ", ".join(name.partition(" seed ")[0] for name in describe(list(others.values())).values())
+    said = f"--tune {grid.options.tune}: {SPACE_IN_WORDS}"
+    return f"{said}. Not tuned by themselves, as they start from tuned runs: {names}" if names else said
 
 
 @dataclass(frozen=True)

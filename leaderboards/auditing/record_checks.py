@@ -1,20 +1,20 @@
 """Unpacked records -> what is wrong with them, part by part. Nothing is trained, and no model's code is run."""
 
+import ast
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from leaderboards.schemas.verification import CheckedPart
 from suite.base.errors import RecordError, SpecError, check_name
 from suite.base.files import read_file, sha256_of
-from suite.base.reading import describe, read_json, read_model, unseal
-from suite.spec.experiment import Experiment, with_ancestors
+from suite.base.reading import describe, read_json
+from suite.spec.experiment import with_ancestors
 from suite.spec.model_options import read_options
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FOLDER as PLANS
-from suite.store.frozen_plan import FrozenPlan, plan_path
-from suite.store.predictions import read_predictions
+from suite.store.frozen_plan import FrozenPlan, plan_path, read_plan_file
+from suite.store.predictions import FIRST_WITH_PREDICTIONS, read_predictions
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
@@ -37,28 +37,23 @@ _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder
 
 def check_records(store: Path) -> list[CheckedPart]:
     """Check all runs, plans and custom models of a store that packed records were unpacked to."""
-    counts: Counter[str] = Counter()
-    problems: dict[str, list[str]] = {part: [] for part in PARTS}
+    found: dict[str, list[str]] = {part: [] for part in PARTS}  # all that was checked, "" where it is as it should be
+    for name, part, problem in _check_all(store):
+        found[part].append(problem and f"{name}: {problem}".replace(f"{store}/", ""))
+    return [CheckedPart(part=part, num_checked=len(of), problems=tuple(filter(None, of))) for part, of in found.items()]
+
+
+def _check_all(store: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of what was checked, the part, and its problem or ""."""
     plans: dict[str, FrozenPlan] = {}
-    for name, part, problem in _check_all(store, plans):
-        counts[part] += 1
-        if problem:
-            problems[part].append(f"{name}: {problem}".replace(f"{store}/", ""))
-    return [CheckedPart(part=part, num_checked=counts[part], problems=tuple(problems[part])) for part in PARTS]
-
-
-def _check_all(store: Path, plans: dict[str, FrozenPlan]) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of what was checked, the part, and its problem or "". ``plans`` are filled by their digests."""
     for path in sorted((store / PLANS).glob("*.json")):
-        problem = ""
         try:
-            plan = read_model(FrozenPlan, unseal(read_file(path)))
+            plan = read_plan_file(path)
             plans[plan.sha256] = plan
-            if path != plan_path(store, plan.suite, plan.profile):
-                problem = f"it is the plan of {plan.suite} in {plan.profile}"
-        except (OSError, ValueError) as error:
-            problem = describe(error)
-        yield path.name, "plan", problem
+            is_named = path == plan_path(store, plan.suite, plan.profile)
+            yield path.name, "plan", "" if is_named else f"it is the plan of {plan.suite} in {plan.profile}"
+        except RecordError as error:
+            yield path.name, "plan", str(error)
     try:
         yield from ((model.name, "model", "") for model in read_custom_models(store))
     except RecordError as error:
@@ -70,41 +65,28 @@ def _check_all(store: Path, plans: dict[str, FrozenPlan]) -> Iterator[tuple[str,
 def _check_run(run: RunDirectory, plans: Mapping[str, FrozenPlan]) -> Iterator[tuple[str, str]]:
     """Yield each part that was checked, with its problem or ""."""
     try:
-        experiment = run.read_experiment()
-        result = run.read_result()
+        result, problem = run.read_result(), ""
     except RecordError as error:
-        yield "result", str(error)
-        return
+        result, problem = None, str(error)
+    yield "result", problem if result or problem else "it has no result.json"
     if result is None:
-        yield "result", "it has no result.json"
         return
-    yield "result", ""
-    yield "protocol", why_void(result.protocol_version)
-    yield "identity", _find_other_identity(run, experiment, result)
-    yield "model", _find_unknown_model(experiment)
-    yield "environment", _find_other_environment(run, result)
-    yield from _check_log(run, result)
-    if result.predictions_sha256 or run.predictions_path.exists():
-        yield "predictions", _find_other_predictions(run, result)
-    if result.maps_sha256 or run.maps_path.exists():
-        is_there = run.maps_path.exists()
-        right = is_there and sha256_of(run.maps_path) == result.maps_sha256
-        yield (
-            "maps",
-            "" if right else "maps.safetensors has another SHA-256 than result.json" if is_there else "no maps",
-        )
+    for part, find in _FINDERS.items():
+        try:
+            found = find(run, result)
+        except (RecordError, SpecError, ValueError) as error:
+            found = str(error)
+        if found is not None:
+            yield part, found
     # runs that suites share may be under the plan of another one, which is not here
-    if result.plan_sha256 and any(_covers(plan, experiment) for plan in plans.values()):
+    own = [plan for plan in plans.values() if result.experiment.configuration in plan.configurations]
+    if result.plan_sha256 and any(result.experiment.seed in plan.seeds or plan.until is not None for plan in own):
         unknown = f"plan_sha256 is {result.plan_sha256[:16]}..., which is no plan of the records"
         yield "plan", "" if result.plan_sha256 in plans else unknown
 
 
-def _covers(plan: FrozenPlan, experiment: Experiment) -> bool:
-    is_within = experiment.seed in plan.seeds or plan.until is not None
-    return is_within and experiment.configuration in plan.configurations
-
-
-def _find_other_identity(run: RunDirectory, experiment: Experiment, result: Result) -> str:
+def _find_other_identity(run: RunDirectory, result: Result) -> str:
+    experiment = run.read_experiment()
     for one in with_ancestors([experiment]):
         if not _NAME_OF_MODEL.fullmatch(one.model):
             return f"its model is called {one.model[:40]!r}, expected letters, digits, '_', '.' and '-'"
@@ -117,16 +99,20 @@ def _find_other_identity(run: RunDirectory, experiment: Experiment, result: Resu
     return ""
 
 
-def _find_unknown_model(experiment: Experiment) -> str:
+def _find_unknown_model(_: RunDirectory, result: Result) -> str:
     ours = read_options()
-    try:
-        for one in with_ancestors([experiment]):
-            if one.model_source is None:
-                check_name("model", one.model, ours)
-                for option in one.model_options:
-                    check_name(f"option of {one.model}", option, ours[one.model].defaults)
-    except SpecError as error:
-        return str(error)
+    for one in with_ancestors([result.experiment]):
+        if one.model_source is None:
+            check_name("model", one.model, ours)
+            for option in one.model_options:
+                check_name(f"option of {one.model}", option, ours[one.model].defaults)
+        elif one.model_source.kind == "file":
+            try:
+                ast.parse(one.model_source.code)
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                return f"its source is no Python: {describe(error)}"
+            if one.model_source.name not in one.model_source.code:
+                return f"its source defines no {one.model_source.name}"
     return ""
 
 
@@ -141,39 +127,43 @@ def read_environment(run: RunDirectory) -> dict[str, str]:
 
 
 def _find_other_environment(run: RunDirectory, result: Result) -> str:
-    try:
-        found = read_environment(run)
-    except ValueError as error:
-        return str(error)
-    for name in ("device", "commit"):
-        if found[name] != (expected := getattr(result, name)):
-            return f"environment.json has {name} {found[name]}, result.json has {expected}"
-    return ""
+    found = read_environment(run)
+    other = [name for name in ("device", "commit") if found[name] != getattr(result, name)]
+    return "; ".join(f"environment.json has {of} {found[of]}, result.json has {getattr(result, of)}" for of in other)
 
 
-def _check_log(run: RunDirectory, result: Result) -> Iterator[tuple[str, str]]:
-    try:
-        evaluations = [line for line in run.read_metrics() if "top1_percent" in line]
-    except RecordError as error:
-        yield "log", str(error)
-        return
+def _find_other_log(run: RunDirectory, result: Result) -> str | None:
+    evaluations = [line for line in run.read_metrics() if "top1_percent" in line]
     if not evaluations:
-        if result.experiment.is_trained:
-            yield "log", "its log holds no evaluation"
-        return
+        return "its log holds no evaluation" if result.experiment.is_trained else None
     logged = {**evaluations[-1], "best_top1_percent": max(line["top1_percent"] for line in evaluations)}
     pairs = {name: (logged[name], getattr(result, name)) for name in _LOGGED if name in logged}
     other = [f"{name} {a:g}, result.json has {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > _ROUNDING]
-    yield "log", f"logged are {'; '.join(other)}" if other else ""
+    return f"logged are {'; '.join(other)}" if other else ""
 
 
-def _find_other_predictions(run: RunDirectory, result: Result) -> str:
-    try:
-        found = read_predictions(run)
-    except RecordError as error:
-        return str(error)
+def _find_other_predictions(run: RunDirectory, result: Result) -> str | None:
+    found = read_predictions(run)
     if found is None:
-        return "predictions.npz is there, and result.json names none"
-    if not len(found.predicted) == len(found.labels) == result.num_test_images:
-        return f"{len(found.predicted)} predictions, expected {result.num_test_images}"
-    return ""
+        is_needed = result.format_version >= FIRST_WITH_PREDICTIONS or run.predictions_path.exists()
+        return "result.json names no predictions" if is_needed else None
+    is_whole = len(found.predicted) == len(found.labels) == result.num_test_images
+    return "" if is_whole else f"{len(found.predicted)} predictions, expected {result.num_test_images}"
+
+
+def _find_other_maps(run: RunDirectory, result: Result) -> str | None:
+    if not run.maps_path.exists():
+        return "maps.safetensors is missing" if result.maps_sha256 else None
+    is_same = sha256_of(run.maps_path) == result.maps_sha256
+    return "" if is_same else "maps.safetensors has another SHA-256 than result.json"
+
+
+_FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a run that has nothing of the part
+    "protocol": lambda _, result: why_void(result.protocol_version),
+    "identity": _find_other_identity,
+    "model": _find_unknown_model,
+    "environment": _find_other_environment,
+    "log": _find_other_log,
+    "predictions": _find_other_predictions,
+    "maps": _find_other_maps,
+}

@@ -27,7 +27,11 @@ def print_checks(checks: tuple[CheckedPart, ...], console: Console) -> None:
 
 
 def print_sample(found: Verification, console: Console) -> None:
-    """Print each run that was trained again beside its records, and what such a sample finds."""
+    """Print each run that was trained again beside its records, what such a sample finds, and by which tolerance."""
+    if not found.sample:
+        said = "No run was trained again: who alters a run and all of its files alike is only found by --sample N."
+        console.print(said, soft_wrap=True)
+        return
     table = Table(Column("trained again", no_wrap=True), "code", "device", "top-1", "here", "outcome", box=None)
     table.collapse_padding, table.pad_edge = True, False
     for run in found.sample:
@@ -36,23 +40,16 @@ def print_sample(found: Verification, console: Console) -> None:
         claimed, again = (f"{top1:.2f}" if top1 is not None else "-" for top1 in run.top1_percent)
         words = (run.run, run.code[:10], device, claimed, again, run.outcome)
         table.add_row(*map(spell_controls, words), style="" if run.outcome in PASSED else "red")
-    if found.sample:
-        console.print(table)
+    console.print(table)
     for run in found.sample:
         if run.reason:
             console.print(spell_controls(f"{run.run}: {run.reason}"), style="red", soft_wrap=True)
-    console.print(describe_sample(found), soft_wrap=True)
-
-
-def describe_sample(found: Verification) -> str:
-    """Say in a paragraph what the sample proves, and by which tolerance."""
-    if not found.sample:
-        return "No run was trained again: who alters a run and all of its files alike is only found by --sample N."
     size = f"{len(found.sample)} of {found.num_runs} runs, drawn by seed {found.sample_seed}"
     odds = "; ".join(f"{one.num_altered} altered: {100 * one.probability:.1f} %" for one in found.odds)
     allowed = f"{TOLERANCES['top1_percent']:g} points of accuracy and {TOLERANCES['test_loss']:g} of loss"
-    return (
+    console.print(
         f"The sample: {size}. The probability that it holds an altered run, by their number: {odds}.\n"
         "On the same device, by the same code and torch, numbers have to be equal to the bit; "
-        f"elsewhere they may be {allowed} off."
+        f"elsewhere they may be {allowed} off.",
+        soft_wrap=True,
     )

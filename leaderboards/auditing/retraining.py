@@ -4,29 +4,27 @@ Each is trained by the code of the commit that its result names, where this chec
 It starts from nothing: records hold no weights, so the runs that it depends on are trained before it.
 """
 
-import importlib.util
 import io
 import math
 import os
-import random
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import imagesets
+import suite
 from leaderboards.auditing.record_checks import read_environment
 from leaderboards.auditing.sandbox import Limits, absolute, sandboxed
 from leaderboards.schemas.verification import Odds, Outcome, Recomputed
 from suite.base.commit import PINNED, commit
 from suite.base.errors import RecordError
 from suite.base.files import open_to_append, read_tail, write_atomically
-from suite.plugins.versions import OUR_PACKAGES
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store.results import Result
@@ -36,7 +34,6 @@ from suite.store.run_directory import RunDirectory
 TOLERANCES = {"top1_percent": 0.05, "top5_percent": 0.05, "best_top1_percent": 0.05, "test_loss": 0.001}
 TODAY = "today"
 _ROOT = Path(__file__).parents[2]
-_TRAINED = ("suite", "datasets/imagesets")  # what a run imports
 _TAIL_BYTES = 2000
 _FIRST_WITH_THREADS = 4  # format of results, which have a number of threads wherever a CPU computed
 
@@ -49,11 +46,6 @@ class Conditions:
     data_dir: Path
     is_sandboxed: bool = False
     device: Literal["cpu", "gpu"] | None = None  # None: as each was trained
-
-
-def draw(runs: Sequence[RunDirectory], number: int, seed: int) -> list[RunDirectory]:
-    """Draw so many runs; the same seed draws the same ones."""
-    return random.Random(seed).sample(sorted(runs, key=lambda run: run.id), number)
 
 
 def find_odds(num_drawn: int, num_runs: int) -> tuple[Odds, ...]:
@@ -73,23 +65,20 @@ class Retraining:
 
     def recompute(self, run: RunDirectory) -> Recomputed:
         """Train a run again, after those that it depends on, and compare it with its records."""
-        begun, claimed, problem, code = time.monotonic(), run.read_result(), "", ""
+        begun, claimed, experiment, code, problem = time.monotonic(), run.read_result(), run.read_experiment(), "", ""
         assert claimed is not None  # it was checked
-        experiment = run.read_experiment()
         for one in with_ancestors([experiment]):
-            code, problem = self._train(one)
+            if one.id not in self._tried:
+                self._tried[one.id] = self._train(one)
+            code, problem = self._tried[one.id]
             if problem:
                 problem = problem if one.id == experiment.id else f"{one.id}, on which it depends: {problem}"
                 break
-        there, here = read_environment(run), {"device": "", "torch": ""}
+        there, here, found = read_environment(run), {"device": "", "torch": ""}, None
         outcome: Outcome = "not trained"
-        found = None
         if not problem:
             again = RunDirectory.of(self._store, experiment)
-            try:
-                found, here = again.read_result(), read_environment(again)
-            except (RecordError, ValueError) as error:
-                problem = str(error)
+            found, here = again.read_result(), read_environment(again)
         if found:
             is_same_kind = there["torch"] == here["torch"] and code == claimed.commit
             outcome, problem = compare(claimed, found, is_same_kind=is_same_kind)
@@ -105,12 +94,7 @@ class Retraining:
         )
 
     def _train(self, experiment: Experiment) -> tuple[str, str]:
-        """Train one run, once; returns the code's commit or "today", and why it failed or ""."""
-        if experiment.id not in self._tried:
-            self._tried[experiment.id] = self._train_once(experiment)
-        return self._tried[experiment.id]
-
-    def _train_once(self, experiment: Experiment) -> tuple[str, str]:
+        """Train one run; returns the code's commit or "today", and why it has no result or ""."""
         run, record = RunDirectory.of(self._store, experiment), RunDirectory.of(self._records, experiment)
         claimed = record.read_result() if record.path.is_dir() else None
         folder, code = copy_code(claimed.commit if claimed else "", self._code)
@@ -125,7 +109,15 @@ class Retraining:
             return code, f"it was ended after {self._conditions.limits.minutes:g} minutes"
         if any(path.is_symlink() for path in run.path.rglob("*")):
             return code, "it made links in its folder, which lead to what is none of its own"
-        return code, "" if run.result_path.exists() else _find_reason(run, log_path)
+        try:
+            if run.read_result() is not None:
+                read_environment(run)
+                return code, ""
+            failure = run.read_failure()
+        except (RecordError, ValueError) as error:
+            return code, str(error)
+        said = read_tail(log_path, _TAIL_BYTES).decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        return code, failure.reason if failure else f"it ended without a result: {said[-1]}"
 
     def _execute(
         self, run: RunDirectory, experiment: Experiment, resources: Resources, code: Path, log_path: Path
@@ -204,40 +196,26 @@ def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:
     That is the history of ``origin/main``, or of HEAD where there is none: commits of a pull request are a stranger's
     code, also where they are checked out. Returns the copy's folder, and the commit or "today".
     """
-    git = ["git", f"--git-dir={_ROOT / '.git'}"]
+
+    def git(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["git", f"--git-dir={_ROOT / '.git'}", *words], capture_output=True, check=False)
+
     is_commit = re.fullmatch("[0-9a-f]{40}", wanted) and (_ROOT / ".git").exists()
-    has_origin = is_commit and not _call([*git, "rev-parse", "--verify", "--quiet", "origin/main"]).returncode
+    has_origin = is_commit and not git("rev-parse", "--verify", "--quiet", "origin/main").returncode
     ours = "origin/main" if has_origin else "HEAD"
-    is_ours = is_commit and not _call([*git, "merge-base", "--is-ancestor", wanted, ours]).returncode
+    is_ours = is_commit and not git("merge-base", "--is-ancestor", wanted, ours).returncode
     name = wanted if is_ours else TODAY
     copy = folder / name
     if copy.is_dir():
         return copy, name
     if is_ours:
-        packed = _call([*git, "archive", wanted, *_TRAINED])
-        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        packed = git("archive", wanted, "suite", "datasets/imagesets").stdout
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(copy, filter="data")
         (copy / "datasets/imagesets").rename(copy / "imagesets")
     else:
-        for package in OUR_PACKAGES:
-            found = importlib.util.find_spec(package)
-            for place in (found and found.submodule_search_locations) or ():
-                shutil.copytree(place, copy / package, ignore=shutil.ignore_patterns("__pycache__", "published"))
+        for package in (suite, imagesets):
+            place = copy / package.__name__
+            shutil.copytree(package.__path__[0], place, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / PINNED).write_text(wanted if is_ours else commit(), encoding="utf-8")
     return copy, name
-
-
-def _call(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, capture_output=True, check=False)
-
-
-def _find_reason(run: RunDirectory, log_path: Path) -> str:
-    """Say why a run has no result: as it says itself, else the last line that it printed."""
-    try:
-        failure = run.read_failure()
-    except RecordError as error:
-        return str(error)
-    if failure:
-        return failure.reason
-    said = read_tail(log_path, _TAIL_BYTES).decode(errors="replace").strip().splitlines()
-    return f"it ended without a result: {said[-1] if said else 'it printed nothing'}"

@@ -9,18 +9,16 @@ from leaderboards.boards.cells import Cell, CellStatus
 from leaderboards.boards.collect import Collection, collect
 from leaderboards.boards.effects import CellEffect, find_effects
 from leaderboards.boards.layout import PaperTable, check_layout, lay_out
-from leaderboards.schemas.entry import EntryFile
 from suite.base.arguments import program
 from suite.base.errors import SpecError
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
-from suite.spec.tuning import Tuning, with_tuning
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FrozenPlan, read_plan, read_plans
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
-from suite.store.tuning import read_tuning
+from suite.store.tuning import Tuning, read_tuning, with_tuning
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,7 @@ class Board:
         return sum(cell.status == status for cell in self.cells.values())
 
 
-@dataclass(frozen=True)
-class EntryLine:
-    """A model of somebody's entry, as a board shows it: ``value`` in words, and the number of its seeds."""
-
-    entry: EntryFile
-    model: str
-    value: str
-    num_seeds: int
+ENTRY = ("entry", "by", "model", "result", "seeds", "status")  # columns of others' entries
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class Leaderboard:
     plan: FrozenPlan | None = None  # that was frozen before its runs
     other_plans: tuple[FrozenPlan, ...] = ()  # of suites that share some of its runs, under which these were trained
     tuning: Tuning | None = None  # that chose its recipes
-    entries: tuple[EntryLine, ...] = ()  # of others, in ``entries/``
+    entries: tuple[tuple[str, ...], ...] = ()  # of others, in the columns of ``ENTRY``: whoever shows them escapes them
 
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.board import ENTRY, Leaderboard
 from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import address_of
@@ -17,7 +17,6 @@ from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
 from leaderboards.text.claims import answer, find_answer, format_claim
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
-from leaderboards.text.entries import ENTRY, write_entries
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import format_power, make_headline, name_status, scale_title
 from leaderboards.text.notes import find_notes
@@ -102,7 +101,7 @@ def render_suite_page(
         comparison=COMPARISON,
         comparisons=write_comparisons(leaderboard),
         entry_columns=ENTRY,
-        entries=write_entries(leaderboard),
+        entries=leaderboard.entries,
         notes=find_notes(leaderboard),
         legend=explain(leaderboard),
         links=find_links(above, grid) if above else [],

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from itertools import chain
 from math import ceil
 
-from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.board import ENTRY, Board, Leaderboard
 from leaderboards.boards.cells import STATUSES, Cell
 from leaderboards.text import notation
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
-from leaderboards.text.entries import ENTRY, write_entries
 from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
 from leaderboards.text.notes import Note, find_notes
@@ -65,7 +64,7 @@ def _custom_models(leaderboard: Leaderboard) -> list[str]:
 def _entries(leaderboard: Leaderboard) -> list[str]:
     if not leaderboard.entries:
         return []
-    lines = [[escape_markdown(word) for word in line] for line in write_entries(leaderboard)]
+    lines = [[escape_markdown(word) for word in line] for line in leaderboard.entries]
     return ["## Entries", ENTRIES, notation.pad(list(ENTRY), lines, right=[False] * 4 + [True, False])]
 
 

@@ -11,6 +11,7 @@ from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
 from suite.cost.costs import write_hours
 from suite.spec.profile import Row
+from suite.store.tuning import tunable
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,11 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
         notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
         for entry in leaderboard.profile.entries:
             place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
-            notes.append(Note(place, f"{entry.experiment.model} is trained by {entry.experiment.recipe.name}"))
-    return notes
+            tuned = tunable([entry.experiment])
+            if names := ", ".join(one.recipe.name for one in tuned):
+                told = "is" if entry.experiment in tuned else "is not tuned by itself, and starts from runs"
+                notes.append(Note(place, f"{entry.experiment.model} {told} trained by {names}"))
+    return list(dict.fromkeys(notes))
 
 
 def _best(cell: Cell) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import floor
 from pathlib import Path
 from pickle import UnpicklingError
@@ -10,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from imagesets.augment.shuffling import Shuffle
 from imagesets.catalog import RGB, statistics
-from imagesets.formats.stored import StoredImages
+from imagesets.decode import decode_centered
 from imagesets.loader import Batch
 from imagesets.prefetch import stream_batches
 from imagesets.prepared import find_info, find_prepared
@@ -54,12 +54,14 @@ class Tested:
 
     def evaluate(self, test_set: TestSet, ranks: Ranks) -> dict[str, float | None]:
         """Test the network on the only rank; on a part of the classes it answers by the best of these."""
-        if self.classes and (largest := test_set.images.labels.max()) >= len(self.classes):
+        if self.classes and (largest := test_set.labels.max()) >= len(self.classes):
             raise DataError(f"the test set has a class {largest}, expected at most {len(self.classes) - 1}")
         absent = sorted(set(range(len(self.classes))) - set(test_set.among)) if test_set.among else []
         places = torch.tensor(absent, dtype=torch.int64, device=ranks.device)
+        batches, num_test = partial(self._batches, test_set), len(test_set.labels)
+        loader: Any = SimpleNamespace(num_test=num_test, test_labels=test_set.labels, test_batches=batches)
         with self.network.register_forward_hook(lambda *call: call[2].index_fill(1, places, -torch.inf)):
-            found = evaluate(self.network, self._loader(test_set.images), ranks, self.precision)
+            found = evaluate(self.network, loader, ranks, self.precision)
         if not test_set.answers:
             numbers = {"top1_percent": found.top1_percent, "top5_percent": found.top5_percent, "test_loss": found.loss}
             return {"images": found.num_images, **numbers}
@@ -68,24 +70,26 @@ class Tested:
         top1 = 100 * sum(judged) / max(len(judged), 1)
         return {"images": len(judged), "top1_percent": top1, "top5_percent": None, "test_loss": None}
 
-    def _loader(self, images: StoredImages) -> Any:
+    def _batches(
+        self, test_set: TestSet, batch_size: int, _rank: int, _num_ranks: int, device: torch.device
+    ) -> Iterator[Batch]:
         """All that ``evaluate`` asks of an ``ImageLoader``, for images that belong to no image set of ours."""
-        places = np.arange(len(images))
+        batches = torch.arange(len(test_set.labels)).split(batch_size)
+        return stream_batches(partial(self._load, test_set), self._finish, batches, device)
 
-        def batches(batch_size: int, _rank: int, _num_ranks: int, device: torch.device) -> Iterator[Batch]:
-            chosen = (places[first : first + batch_size] for first in range(0, len(places), batch_size))
-            return stream_batches(lambda of: self._load(images, of), self._finish, chosen, device)
-
-        return SimpleNamespace(num_test=len(images), test_labels=images.labels, test_batches=batches)
-
-    def _load(self, images: StoredImages, chosen: NDArray[np.int64]) -> Batch:
+    def _load(self, test_set: TestSet, chosen: Tensor) -> Batch:
         out = np.empty((len(chosen), self.size, self.size, 3), np.uint8)
         for place, index in enumerate(chosen.tolist()):
-            if images.common_size == self.size:
-                out[place] = images.whole(index)
-            else:
-                images.centered(index, floor(self.size / self.test_crop), self.size, out[place])
-        return Batch(torch.from_numpy(out), torch.from_numpy(images.labels[chosen]))
+            image = test_set.images[index]
+            if isinstance(image, np.ndarray) and image.shape == out[place].shape:
+                out[place] = image
+                continue
+            try:
+                data = image.read_bytes() if isinstance(image, Path) else image
+                decode_centered(data, floor(self.size / self.test_crop), self.size, out[place])
+            except (OSError, ValueError) as error:
+                raise DataError(f"image {index} of the test set, {image}, cannot be decoded: {error}") from error
+        return Batch(torch.from_numpy(out), torch.from_numpy(test_set.labels)[chosen])
 
     def _finish(self, batch: Batch) -> Batch:
         mean, std = (255 * torch.tensor(one, device=batch.images.device).view(3, 1, 1) for one in self.statistics)
@@ -122,15 +126,8 @@ def open_timm(words: str, weights: Path) -> Tested:
         raise SpecError(f"{words} with {weights}: {str(error).splitlines()[0]}") from error
     shown = timm.data.resolve_data_config(model=network)
     classes = _synsets() if network.num_classes == 1000 else tuple(map(str, range(network.num_classes)))
-    return Tested(
-        f"{words}, {weights.name}",
-        network,
-        classes,
-        None,
-        shown["input_size"][1],
-        shown["crop_pct"],
-        (shown["mean"], shown["std"]),
-    )
+    crop, images = shown["crop_pct"], (shown["mean"], shown["std"])
+    return Tested(f"{words}, {weights.name}", network, classes, None, shown["input_size"][1], crop, images)
 
 
 def _synsets() -> tuple[str, ...]:

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from imagesets.decode import read_size
-from imagesets.formats.stored import StoredImages
-from imagesets.manifest import Index
 from imagesets.originals.folders import EXTENSIONS
-from imagesets.originals.samples import place_rows
 from suite.base.errors import DataError
 
 _SEVERITIES = 5
@@ -28,27 +25,20 @@ _NUMBER_OF_IMAGE = re.compile(r"ILSVRC2012_val_(\d{8})\.")
 
 @dataclass(frozen=True)
 class TestSet:
-    """Images with their labels, as a network is tested on them.
+    """N images with their labels, as a network is tested on them.
 
     Args:
         part: the part of the source, such as a corruption and its severity; "" where it has no parts.
+        images: their files, or pixels (N, side, side, 3).
         among: classes that are told apart, where they are a part of those that the network knows; else ().
         answers: the right classes of each image where several may be, in place of labels; else ().
     """
 
     part: str
-    images: StoredImages
+    images: Sequence[Path] | NDArray[np.uint8]
+    labels: NDArray[np.int64]
     among: tuple[int, ...] = ()
     answers: tuple[tuple[int, ...], ...] = ()
-
-
-def _in_files(paths: Sequence[Path], labels: Sequence[int]) -> StoredImages:
-    """Images in files of their own."""
-    found = [(read_size(data), len(data)) for data in map(Path.read_bytes, paths)]
-    sizes = np.array([size for size, _ in found], np.int32)
-    names = Index.encode_names([str(path.absolute().relative_to("/")) for path in paths])
-    num_bytes = np.array([num for _, num in found], np.int64)
-    return StoredImages(Index(np.array(labels, np.int64), sizes, names, {"num_bytes": num_bytes}), Path("/"))
 
 
 def read_sources(source: Path, classes: Sequence[str], images: Path | None) -> Iterator[TestSet]:
@@ -84,39 +74,28 @@ def _read_array(path: Path) -> Iterator[TestSet]:
     side = pixels.shape[1] if pixels.ndim == 4 else 0
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), side, side, 3):
         raise DataError(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 squares for {len(labels)} labels")
-    sizes, places = np.full((len(labels), 2), side, np.int32), place_rows(pixels)
     share = len(labels) // (_SEVERITIES if is_in_parts else 1)
     for number, first in enumerate(range(0, len(labels), share), start=1):
         part = slice(first, first + share)
-        names = Index.encode_names([""] * len(labels[part]))
-        images = StoredImages(
-            Index(labels[part], sizes[part], names, {name: column[part] for name, column in places.items()}),
-            path.parent,
-            [path],
-        )
-        images.stored_side = side
-        yield TestSet(f"{path.stem}/{number}" if is_in_parts else "", images)
+        yield TestSet(f"{path.stem}/{number}" if is_in_parts else "", pixels[part], labels[part])
 
 
 def _read_folders(source: Path, folder: Path, classes: Sequence[str]) -> Iterator[TestSet]:
     below = sorted(path for path in folder.iterdir() if path.is_dir())
-    known = {str(place): place for place in range(len(classes))} | {name: place for place, name in enumerate(classes)}
-    if below and all(path.name in known for path in below) and _images(below[0]):
-        found = [(path, known[one.name]) for one in below for path in _images(one)]
-        among = tuple(sorted({label for _, label in found}))
-        part = folder.relative_to(source).as_posix()
-        files = _in_files([path for path, _ in found], [label for _, label in found])
-        yield TestSet(part.strip("."), files, among if len(among) < len(classes) else ())
+    found = {one: sorted(path for path in one.iterdir() if path.suffix.lower() in EXTENSIONS) for one in below}
+    if below and not any(found.values()):
+        for one in below:
+            yield from _read_folders(source, one, classes)
         return
-    if not below or any(map(_images, below)):
-        strange = [path.name for path in below if path.name not in known][:3]
-        raise DataError(f"{folder} has no folders of the network's classes: found {strange}, expected {classes[:3]} …")
-    for one in below:
-        yield from _read_folders(source, one, classes)
-
-
-def _images(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in EXTENSIONS)
+    known = {str(place): place for place in range(len(classes))} | {name: place for place, name in enumerate(classes)}
+    if not below or (strange := [one.name for one in below if one.name not in known]):
+        shown = strange[:3] if below else []
+        raise DataError(f"{folder} has no folders of the network's classes: found {shown}, expected {classes[:3]} …")
+    labels = np.repeat([known[one.name] for one in below], [len(found[one]) for one in below])
+    among = tuple(np.unique(labels).tolist())
+    paths = [path for one in below for path in found[one]]
+    part = folder.relative_to(source).as_posix().strip(".")
+    yield TestSet(part, paths, labels, among if len(among) < len(classes) else ())
 
 
 def _read_real(source: Path, images: Path | None) -> TestSet:
@@ -128,4 +107,4 @@ def _read_real(source: Path, images: Path | None) -> TestSet:
     if not isinstance(answers, list) or sorted(found) != list(range(1, len(answers) + 1)):
         raise DataError(f"{images} has {len(found)} validation images, expected the {len(answers)} of {source}")
     paths = [found[number] for number in sorted(found)]
-    return TestSet("", _in_files(paths, [0] * len(paths)), answers=tuple(map(tuple, answers)))
+    return TestSet("", paths, np.zeros(len(paths), np.int64), answers=tuple(map(tuple, answers)))

@@ -100,7 +100,7 @@ def defaults_in(text: str, attribute: str) -> dict[str, Scalar | None]:
 
     Only literals are found, and none where a decorator or a later line may have changed what is called.
     """
-    with contextlib.suppress(SyntaxError, ValueError):
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         match [node for node in ast.parse(text).body if attribute in _names_bound(node)]:
             case [ast.ClassDef(keywords=[], decorator_list=[], body=body)]:
                 found = [node for node in body if {"__init__", "__new__"}.intersection(_names_bound(node))]

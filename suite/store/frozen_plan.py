@@ -72,20 +72,20 @@ def read_plan(store: Path, suite: str, profile: str) -> FrozenPlan | None:
     Raises:
         RecordError: The file cannot be read, or was changed after it was written.
     """
-    return _read(plan_path(store, suite, profile))
+    path = plan_path(store, suite, profile)
+    return read_plan_file(path) if path.exists() else None
 
 
 def read_plans(store: Path, digests: Set[str]) -> tuple[FrozenPlan, ...]:
     """Read the plans of a store that have one of these digests; RecordError if a plan cannot be read."""
-    found = [plan for path in sorted((store / FOLDER).glob("*.json")) if (plan := _read(path))] if digests else []
+    found = map(read_plan_file, sorted((store / FOLDER).glob("*.json"))) if digests else ()
     return tuple(plan for plan in found if plan.sha256 in digests)
 
 
-def _read(path: Path) -> FrozenPlan | None:
+def read_plan_file(path: Path) -> FrozenPlan:
+    """Read a plan; RecordError where it cannot be read, or was changed after it was written."""
     try:
         return read_model(FrozenPlan, unseal(read_file(path)))
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError) as error:
         advice = "Bring the file that `--freeze` wrote, or delete it: then no board of these runs is as frozen."
         raise unreadable(path, error, advice) from error

@@ -18,6 +18,7 @@ from suite.base.reading import unreadable
 from suite.store.run_directory import RunDirectory
 
 _MOST_BYTES = 1 << 26  # that the file may unpack to: a thousand times that of our sets
+FIRST_WITH_PREDICTIONS = 6  # format of results, all of which name predictions since
 NOT_COUNTED = -1  # predicted for a test image that could not be decoded
 _OF_DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, MemoryError, zlib.error)
 
@@ -45,7 +46,7 @@ def write_predictions(run: RunDirectory, predictions: Predictions) -> str:
 
 
 def read_predictions(run: RunDirectory) -> Predictions | None:
-    """Read a finished run's predictions; None where it kept none, as runs before result format 6.
+    """Read a finished run's predictions; None where it kept none, as older runs.
 
     Raises:
         RecordError: The file is missing or is not the one that the result names.

@@ -4,17 +4,16 @@ import pytest
 
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest, untuned
-from launchers.command.tune import Tries
+from launchers.command.tune import Tries, describe_tuning
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.packed_records import pack_records
 from leaderboards.text.notes import find_notes
 from suite.base.errors import SpecError
 from suite.papers import get_suite
-from suite.spec.tuning import Try, draw_settings
 from suite.store.attempts import record_start
 from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
-from suite.store.tuning import read_tuning
+from suite.store.tuning import Try, draw_settings, read_tuning, tuning_path, write_tuning
 
 WORDS = ("--suite", "sample_efficiency", "--challenger", "mine=deit_micro", "depth=2", "--only", "train_size_percent=5")
 NAME = "laptop+tune3"
@@ -65,8 +64,8 @@ def test_the_board_shows_the_best_tries_their_number_and_their_cost(tries, finis
     grid = request_of(tmp_path)
     assert Tries.before(grid) is None
     second = read_tuning(tmp_path, "sample_efficiency", NAME).settings[1]
-    recipes = {one.model: one.recipe for one in untuned(grid.suite, grid.options)}
-    assert all(one.recipe == second.apply(recipes[one.model]) for one in grid.experiments)
+    before = {one.model: one for one in untuned(grid.suite, grid.options)}
+    assert all(one.recipe == second.apply(before[one.model]).recipe for one in grid.experiments)
     assert {(one.evaluated_on, one.seed) for one in grid.experiments} == {("test", 0)}
     for one in grid.experiments:
         finish_in(tmp_path, one, 50.0)
@@ -86,3 +85,23 @@ def test_a_board_of_recipes_that_were_never_tuned_here_is_refused(tmp_path):
     (tmp_path / "experiments").mkdir()
     with pytest.raises(SpecError, match=r"laptop\+tune3 was not tuned in this store"):
         make_leaderboard(get_suite("sample_efficiency"), NAME, tmp_path)
+
+
+def test_what_starts_from_other_runs_starts_from_the_tuned_ones_and_is_named(tmp_path):
+    pytest.importorskip("optuna")
+    grid = GridRequest.of(parse_options(["--suite", "convit_masking", "--tune", "2", "--runs", str(tmp_path)]))
+    names = describe_tuning(grid).partition("Not tuned by themselves, as they start from tuned runs: ")[2].split(", ")
+    assert len(names) == len({one.configuration_id for one in grid.experiments if one.kind == "masking"})
+    assert all(" masking " in name for name in names)
+    tuned = [one.configuration_id for one in untuned(grid.suite, grid.options)]
+    known = {"top1_percent": dict.fromkeys(tuned, (40.0, 45.0)), "hours": dict.fromkeys(tuned, 0.1)}
+    tuning = Tries.before(grid).known.model_copy(update=known)
+    write_tuning(tuning_path(tmp_path, "convit_masking", grid.profile_name), tuning)
+    experiments = GridRequest.of(grid.options).experiments
+    assert len(experiments) == len(grid.experiments)
+    assert all("tuned" in one.recipe.name for one in experiments)
+    (tmp_path / "experiments").mkdir()
+    leaderboard = make_leaderboard(grid.suite, grid.profile_name, tmp_path)
+    assert leaderboard.num_cells == len(grid.profile.entries)
+    told = [note.text for note in find_notes(leaderboard)["Settings tried"]]
+    assert any("is not tuned by itself, and starts from runs trained by deit_scarce, tuned" in text for text in told)

@@ -71,7 +71,7 @@ ALTERED = {
         (lambda run: alter(run.result_path, top1_percent=39.0), "40.00 % of them are right, result.json has 39.00"),
         (lambda run: write_right(run, 4001), "its SHA-256 is not the one in result.json"),
         (lambda run: alter(run.result_path, **write_right(run, 40, 100)), "100 predictions, expected 10000"),
-        (lambda run: alter(run.result_path, predictions_sha256=""), "result.json names none"),
+        (lambda run: alter(run.result_path, predictions_sha256=""), "result.json names no predictions"),
     ],
     "maps": [(lambda run: run.maps_path.write_bytes(b"of another run"), "another SHA-256")],
     "plan": [(lambda run: alter(run.result_path, plan_sha256="5" * 64), "plan_sha256 is 5555555555555555...")],

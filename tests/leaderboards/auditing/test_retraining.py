@@ -20,7 +20,7 @@ from suite.spec.custom_model import ModelSource, hash_source
 from suite.store.predictions import Predictions, read_predictions, write_predictions
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
-from tests.leaderboards.auditing.conftest import alter
+from tests.leaderboards.auditing.conftest import alter, pack_folder, write_right
 
 TINY = """
 from torch import nn
@@ -48,14 +48,6 @@ def sandbox(tmp_path):
         check_sandbox(tmp_path / "tried")
     except RunError as error:
         pytest.skip(str(error))
-
-
-def pack_folder(store, path):
-    with tarfile.open(path, "w:xz") as archive:
-        for name in ("experiments", "challengers"):
-            for file in sorted((store / name).rglob("*.*")):
-                archive.add(file, file.relative_to(store), recursive=False)
-    return path
 
 
 def raise_accuracy(run):
@@ -113,7 +105,11 @@ def harmful(finish_in, tmp_path):
     first = get_suite("sample_efficiency").profile("smoke").experiments()[0]
     for harm in ("print", "link"):
         fields = {"model": "harmful", "model_source": source, "model_options": {"harm": harm}}
-        run = finish_in(tmp_path / "store", first.model_copy(update=fields), 40.0, threads_per_rank=1, format_version=8)
+        experiment = first.model_copy(update=fields)
+        run = RunDirectory.of(tmp_path / "store", experiment)
+        run.create(experiment)
+        found = {**write_right(run, 4000), "threads_per_rank": 1, "format_version": 8}
+        finish_in(tmp_path / "store", experiment, found.pop("top1_percent"), **found)
         record = {"device": "cpu", "commit": "0" * 40, "packages": {"torch": "2.0"}}
         run.environment_path.write_text(json.dumps(record))
         run.append_metrics({"step": 1, "top1_percent": 40.0})
