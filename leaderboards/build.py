@@ -47,16 +47,13 @@ def build(
         suite_name, profile: the suite, as ``suite.papers.get_suite`` knows it, and its scale.
         store: the run store.
         seeds: seeds planned for each cell; None: those of the fullest cell.
-        out: the folder to write to; None: ``<store>/leaderboards/<suite_name>``.
+        out: the folder to write to, which is returned; None: ``<store>/leaderboards/<suite_name>``.
         pack: whether to write the finished runs' records as one file; a file that is there is always renewed.
 
     Raises:
         SpecError: The suite, profile or store is unknown, or the suite does not fit its tables.
         RecordError: Runs must not be averaged.
         RunError: The files cannot be written.
-
-    Returns:
-        The folder.
     """
     suite = get_suite(suite_name)
     leaderboard = with_entries(make_leaderboard(suite, profile, store, seeds))
@@ -86,15 +83,8 @@ def build_all(
 ) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
-    A suite that cannot be built is named in the index.
-
-    Args:
-        store, seeds, pack: arguments of ``build``.
-        profile: the only scale to look at; None: all.
-        out: the folder of the index and of the suites' folders; None: ``<store>/leaderboards``.
-
-    Returns:
-        Whether all could be built.
+    A suite that cannot be built is named in the index; returns whether all could be. The folder of the index is by
+    default ``<store>/leaderboards``; else arguments are as of ``build``.
     """
     check_store(store)
     out = out or store / "leaderboards"

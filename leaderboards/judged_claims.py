@@ -95,15 +95,10 @@ class JudgedClaim:
 def judge(
     find_leaderboard: FindLeaderboard, scale: str, papers: Sequence[PaperClaims] | None = None
 ) -> list[JudgedClaim]:
-    """Judge all claims of papers at one scale; claims without a filled place are left out.
+    """Judge all claims of papers, None: of all, at one scale; claims without a filled place are left out.
 
-    Args:
-        find_leaderboard: returns the leaderboard of a suite at this scale; None if the suite has no such profile.
-        scale: the profile's name.
-        papers: the papers; None: all.
-
-    Raises:
-        SpecError: A claim names a place that no table has.
+    ``find_leaderboard`` returns None for a suite without such a profile. SpecError if a claim names a place that no
+    table has.
     """
     return [
         judged

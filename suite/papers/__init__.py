@@ -167,16 +167,12 @@ def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:
 @functools.cache
 def _cells_shown_with_best() -> frozenset[str]:
     profiles = [profile for name in list_suites() for profile in get_suite(name).profiles.values()]
-    in_precisions = [
-        profile.with_precision(precision)
+    return frozenset(
+        candidate.configuration_id
         for profile in profiles
         if profile.device == "gpu"
         for precision in ("fp32", "bf16")
-    ]
-    return frozenset(
-        candidate.configuration_id
-        for profile in in_precisions
-        for entry in profile.entries
+        for entry in profile.with_precision(precision).entries
         if "best_top1_percent" in entry.columns.values()
         for candidate in entry.candidates
     )

@@ -126,15 +126,10 @@ class PaperClaims(Frozen):
     not_judged: tuple[NotJudged, ...] = ()
 
 
-def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "", weight: float = 1.0) -> Effect:
-    """Make the effect that is one cell's number.
-
-    Args:
-        suite, row, column, table: cell; "" is the suite's first table.
-        weight: weight of the number.
-    """
+def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "") -> Effect:
+    """Make the effect that is one cell's number; ``table`` is "" for the suite's first one."""
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
-    return Effect(terms=(Term(weight=weight, suite=suite, place=place),))
+    return Effect(terms=(Term(weight=1.0, suite=suite, place=place),))
 
 
 def logged(
@@ -148,12 +143,7 @@ def logged(
     at: float = 1.0,
     table: str = "",
 ) -> Effect:
-    """Make the effect that is one number of what a cell's runs have logged.
-
-    Args:
-        suite, row, column, table: cell of these runs.
-        metric, layer, of_heads, at: fields of ``Logged``.
-    """
+    """Make the effect that is one number, by the fields of ``Logged``, of what a cell's runs have logged."""
     effect = number(suite, row, column, table)
     reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
     return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": reading}),)})
@@ -186,12 +176,9 @@ def slope_weights(shares: Sequence[float]) -> list[float]:
 
 
 def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
-    """Make the least-squares slope of effects on -ln(share), by an e-fold, in points and in log odds.
+    """Make the least-squares slope of effects, by share of the images, on -ln(share): in points and in log odds.
 
     Accuracy itself moves with the share, so that "greater where images are scarce" depends on the scale: it needs both.
-
-    Args:
-        effects: effects by the share of the images.
     """
     weights = zip(slope_weights(list(effects)), effects.values(), strict=True)
     slope = mean_of(scaled(effect, round(len(effects) * weight, 12)) for weight, effect in weights)
@@ -212,8 +199,3 @@ def above(effect: Effect, limit: float) -> Effect:
 def below(effect: Effect, limit: float) -> Effect:
     """By how much an effect falls short of a limit."""
     return above(scaled(effect, -1), -limit)
-
-
-def sized(effect: Effect, paper: float) -> Effect:
-    """State what the paper finds, where its tables do not print it."""
-    return effect.model_copy(update={"paper": paper})

@@ -45,11 +45,8 @@ def read_options() -> dict[str, ModelOptions]:
 def changed_options(
     model: str, options: Mapping[str, Scalar], among: Collection[str] | None = None
 ) -> dict[str, Scalar]:
-    """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
-
-    Args:
-        among: options that may be left out; None: all.
-    """
+    """Leave out options, ``among`` these or all, that are at the model's default: a configuration is one experiment in
+    whichever way it is written."""
     defaults = read_options()[model].defaults
     return {
         name: value
@@ -139,5 +136,4 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 def _signature_defaults(model: ast.ClassDef) -> dict[str, Scalar | None]:
     (init,) = (node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
-    given = zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
-    return {argument.arg: ast.literal_eval(default) for argument, default in given if default is not None}
+    return _literal_defaults(init.args)

@@ -29,7 +29,6 @@ from suite.spec.claims import (
     mean_of,
     number,
     scaled,
-    sized,
     trend,
 )
 
@@ -216,7 +215,8 @@ def _approach(model: str, layer: int) -> Effect:
 
 def _gate(size: str, layer: int) -> Effect:
     effect = logged("convit_probes", f"ConViT-{size}", "mean_gate", "gates", layer=layer)
-    return sized(effect, _GATES_OF_FIG_17[layer]) if size == "S" and layer in _GATES_OF_FIG_17 else effect
+    printed = _GATES_OF_FIG_17.get(layer) if size == "S" else None
+    return effect.model_copy(update={"paper": printed})
 
 
 def _deep_gates(size: str) -> Iterable[Effect]:

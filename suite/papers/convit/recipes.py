@@ -3,7 +3,7 @@
 Suites that ask for the same family, size, fraction and switches get the same experiment, and so share its finished run.
 """
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar
 from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR, DEIT_SCARCE, DEIT_SMALL_IMAGES
@@ -56,12 +56,7 @@ def gain_pair(row: Row, table: str = "") -> Pair:
 def gain_figure(
     letter: str, pairs: dict[str, Pair], pairs_label: str = "Size", over_whole_sets: bool = False
 ) -> PairFigure:
-    """One of Fig. 11's three: accuracies of both families over the epochs, and the gains of ConViT.
-
-    Args:
-        letter: "a" to "c".
-        pairs: runs and gains by their labels.
-    """
+    """Fig. 11a, b or c: accuracies of both families over the epochs, and the gains of ConViT, by their labels."""
     return PairFigure(
         name=f"figure11{letter}",
         item=f"Fig. 11{letter}",
@@ -134,27 +129,24 @@ class Scale(Protocol):
 
 def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
-    model = _model_name(family, size)
-    return Experiment(
-        model=model,
-        model_options=changed_options(model, options, among=_SWITCHES),
-        dataset="imagenet",
-        image_size=224,
-        train_fraction=fraction,
-        recipe=_of_size(DEIT, size).with_epochs(DEIT.epochs / fraction),
-    )
+    return _full(DEIT, family, size, fraction, options, dataset="imagenet", image_size=224)
 
 
 def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
-    model = _model_name(family, size)
+    return _full(DEIT_CIFAR, family, size, fraction, {"patch_size": 4, **options}, dataset="cifar10", image_size=32)
+
+
+def _full(
+    recipe: Recipe, family: Family, size: str, fraction: float, options: dict[str, Scalar], **images: Any
+) -> Experiment:
+    model = f"{family}_{size.lower().replace('+', '_plus')}"
     return Experiment(
         model=model,
-        model_options={"patch_size": 4, **changed_options(model, options, among=_SWITCHES)},
-        dataset="cifar10",
-        image_size=32,
+        model_options=changed_options(model, options, among=_SWITCHES),
         train_fraction=fraction,
-        recipe=_of_size(DEIT_CIFAR, size).with_epochs(DEIT_CIFAR.epochs / fraction),
+        recipe=_of_size(recipe, size).with_epochs(recipe.epochs / fraction),
+        **images,
     )
 
 
@@ -230,10 +222,6 @@ def _scarce(family: Family, dim: int, num_heads: int, length: Length, fraction: 
         train_fraction=round(length.share * fraction, 9),
         recipe=_short(DEIT_SCARCE, round(length.epochs / fraction, 9)),
     )
-
-
-def _model_name(family: Family, size: str) -> str:
-    return f"{family}_{size.lower().replace('+', '_plus')}"
 
 
 def _of_size(recipe: Recipe, size: str) -> Recipe:

@@ -178,13 +178,9 @@ def _experiment(model: str, recipe: Recipe, options: dict[str, Scalar], dataset:
 
 
 def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **options: Scalar) -> Experiment:
-    """The paper's ViT on a set of 32 x 32 images.
+    """The paper's ViT, "vit_t" or "vit_s", on a set of 32 x 32 images, from one of ``METHODS``.
 
-    Args:
-        method: one of ``METHODS``.
-        model: one of the paper's sizes, "vit_t" or "vit_s".
-        dataset: a set of 32 x 32 images.
-        options: options of the model; those at their default leave the experiment as it is.
+    Options of the model that are at their default leave the experiment as it is.
     """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 
@@ -247,10 +243,8 @@ def profiles(
 ) -> dict[ProfileName, Profile]:
     """Make a suite's profiles, of which ``gpu`` is the paper's own experiments.
 
-    Args:
-        laptop, paper: entries of these profiles.
-        note: how the laptop's scale compares with the paper's.
-        num_tries: settings that were tried for each of the laptop's configurations.
+    ``note`` says how the laptop's scale compares with the paper's, ``num_tries`` how many settings were tried for each
+    of its configurations.
     """
     own = Profile.paper(paper)
     laptop = [entry.model_copy(update={"num_tries": num_tries}) for entry in laptop]
