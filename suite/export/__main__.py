@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from suite.base.arguments import a_path, program
@@ -10,13 +11,19 @@ from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
-from suite.export.citations import render_bibtex
 from suite.export.timm_results import render_timm_results
 from suite.papers import list_papers
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder, list_runs
+
+_OWN_BIBTEX = """@software{{convolutional_prior_suite,
+  title={{What does a convolutional prior do for attention? A benchmark suite}},
+  author={{{{contributors of this project}}}},
+  version={{{version}}},
+  license={{Apache-2.0}}
+}}"""
 
 
 @ends_in_message
@@ -54,8 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.results_csv is not None:
         _write_results(options.runs, options.results_csv)
     if options.bibtex is not None:
-        write_atomically(options.bibtex, render_bibtex().encode())
-        print(f"{options.bibtex}: the suite and {len(list_papers())} papers")
+        own, papers = _OWN_BIBTEX.format(version=version("convolutional-prior-suite")), list_papers()
+        entries = "\n\n".join([own, *(paper.citation for paper in papers)])
+        write_atomically(options.bibtex, f"{entries}\n".encode())
+        print(f"{options.bibtex}: the suite and {len(papers)} papers")
     return Exit.DONE
 
 

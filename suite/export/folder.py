@@ -20,8 +20,7 @@ from imagesets.prepared import find_info
 from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.files import write_atomically
 from suite.base.reading import read_json
-from suite.export.card import render_card
-from suite.export.eval_results import EVAL_RESULTS, render_eval_results
+from suite.export.card import EVAL_RESULTS, render_card, render_eval_results
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.export.timm_results import INTERPOLATION, evaluation_crop
 from suite.models.cordonnier.head_pruning import pruned_options
