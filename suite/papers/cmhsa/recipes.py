@@ -133,28 +133,22 @@ class Scale:
         with_warmup: bool = True,
     ) -> Candidates:
         candidates = []
+        lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
         for rate, own_warmup, factor in settings:
             warmup = self.warmup_epochs if own_warmup is None else own_warmup
-            found = self._at_scale(recipe, warmup if with_warmup else 0.0)
+            shorter = recipe.with_epochs(recipe.epochs / self.shortening, warmup if with_warmup else 0.0)
+            schedule = {"learning_rate": rate, "schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag}
             stds = {name: factor * float(options[name]) for name in ("weight_std", "query_key_std") if name in options}
-            own_options = {**options, **stds}
-            candidates.append(self._experiment(model, found.model_copy(update={"learning_rate": rate}), own_options))
+            experiment = Experiment(
+                model=model,
+                dataset=self.dataset,
+                image_size=self.image_size,
+                normalization=self.normalization,
+                recipe=shorter.model_copy(update=schedule),
+                model_options={**options, **stds},
+            )
+            candidates.append(experiment)
         return tuple(candidates)
-
-    def _experiment(self, model: str, recipe: Recipe, options: Mapping[str, Scalar]) -> Experiment:
-        return Experiment(
-            model=model,
-            dataset=self.dataset,
-            image_size=self.image_size,
-            normalization=self.normalization,
-            recipe=recipe,
-            model_options=dict(options),
-        )
-
-    def _at_scale(self, recipe: Recipe, warmup_epochs: float) -> Recipe:
-        shorter = recipe.with_epochs(recipe.epochs / self.shortening, warmup_epochs)
-        lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
-        return shorter.model_copy(update={"schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag})
 
 
 PAPER_SCALE = Scale()
