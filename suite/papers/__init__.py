@@ -1,6 +1,6 @@
 """The papers: a package each, and here the one place that finds what is in them.
 
-    <paper>/__init__.py           PAPER, a ``suite.spec.suite.Paper``
+    <paper>/__init__.py           PAPER, a ``suite.spec.suite.Paper``, whose entry in BibTeX is in citation.bib
     <paper>/recipes.py            how it trains, at each scale
     <paper>/claims.py             CLAIMS, what it says of numbers
     <paper>/<suite>.py            SUITE, one of its questions
