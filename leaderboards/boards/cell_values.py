@@ -176,7 +176,7 @@ def _measure(
 ) -> dict[Row, Cell]:
     """The metric of each row's runs, whether a column shows it or not."""
     ours = [entry for entry in entries if not entry.beside]
-    asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in ours]
+    asked = [entry.model_copy(columns={derived.column: derived.metric}) for entry in ours]
     cells = measured_cells(asked, paper, collection)
     return {row: cell for (row, _), cell in cells.items()}
 

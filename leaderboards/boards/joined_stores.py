@@ -54,7 +54,7 @@ def _add_custom_models(store: Path, joined_store: Path) -> None:
             holders = [other for other in (known if name == own else [*known, *found]) if other.name == name]
             if not holders or any(map(custom_model.is_same_as, holders)):
                 break
-        record_custom_models(joined_store, [custom_model.model_copy(update={"name": name})])
+        record_custom_models(joined_store, [custom_model.model_copy(name=name)])
 
 
 def _add_plans(store: Path, joined_store: Path) -> None:

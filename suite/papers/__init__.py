@@ -62,7 +62,7 @@ def _claims(name: str) -> PaperClaims:
     claims: PaperClaims = importlib.import_module(f"{_packages()[name].__name__}.claims").CLAIMS
     lines = _read_csv(name, "not_judged.csv", ("section", "statement", "reason"))
     not_judged = (*claims.not_judged, *(NotJudged.model_validate(line) for line in lines))
-    return claims.model_copy(update={"not_judged": not_judged})
+    return claims.model_copy(not_judged=not_judged)
 
 
 def _modules_of(package: ModuleType) -> list[str]:
@@ -152,7 +152,7 @@ def _load(name: str) -> Suite:
         raise SpecError(f"suite {name} is {type(suite).__name__}, expected a suite.spec.suite.Suite: see suite/papers/")
     if suite.name in list_suites():
         raise SpecError(f"suite {name} is called {suite.name!r}, as one of ours: give it a name of its own")
-    return suite.model_copy(update={"source": name})
+    return suite.model_copy(source=name)
 
 
 def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:

@@ -69,7 +69,7 @@ class Effect(Frozen):
 
     def __sub__(self, other: Effect) -> Effect:
         """By how much this effect exceeds another."""
-        turned = [term.model_copy(update={"weight": -term.weight}) for term in other.terms]
+        turned = [term.model_copy(weight=-term.weight) for term in other.terms]
         known = self.paper is not None and other.paper is not None
         paper = (self.paper or 0.0) - (other.paper or 0.0) if known else None
         return Effect(terms=(*self.terms, *turned), constant=self.constant - other.constant, paper=paper)
@@ -146,13 +146,13 @@ def logged(
     """Make the effect that is one number, by the fields of ``Logged``, of what a cell's runs have logged."""
     effect = number(suite, row, column, table)
     reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
-    return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": reading}),)})
+    return effect.model_copy(terms=(effect.terms[0].model_copy(logged=reading),))
 
 
 def scaled(effect: Effect, factor: float) -> Effect:
     """Multiply an effect."""
     return Effect(
-        terms=tuple(term.model_copy(update={"weight": factor * term.weight}) for term in effect.terms),
+        terms=tuple(term.model_copy(weight=factor * term.weight) for term in effect.terms),
         constant=factor * effect.constant,
         paper=None if effect.paper is None else factor * effect.paper,
     )
@@ -182,18 +182,18 @@ def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
     """
     weights = zip(slope_weights(list(effects)), effects.values(), strict=True)
     slope = mean_of(scaled(effect, round(len(effects) * weight, 12)) for weight, effect in weights)
-    return slope, slope.model_copy(update={"log_odds": True})
+    return slope, slope.model_copy(log_odds=True)
 
 
 def controlled(effects: Iterable[Effect], control: Effect) -> tuple[Effect, ...]:
     """Give effects their positive control."""
-    return tuple(effect.model_copy(update={"control": control}) for effect in effects)
+    return tuple(effect.model_copy(control=control) for effect in effects)
 
 
 def above(effect: Effect, limit: float) -> Effect:
     """By how much an effect exceeds a limit that the claim names. A tolerance is a margin of "no worse" instead."""
     paper = None if effect.paper is None else effect.paper - limit
-    return effect.model_copy(update={"constant": effect.constant - limit, "paper": paper})
+    return effect.model_copy(constant=effect.constant - limit, paper=paper)
 
 
 def below(effect: Effect, limit: float) -> Effect:

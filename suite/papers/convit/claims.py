@@ -216,7 +216,7 @@ def _approach(model: str, layer: int) -> Effect:
 def _gate(size: str, layer: int) -> Effect:
     effect = logged("convit_probes", f"ConViT-{size}", "mean_gate", "gates", layer=layer)
     printed = _GATES_OF_FIG_17.get(layer) if size == "S" else None
-    return effect.model_copy(update={"paper": printed})
+    return effect.model_copy(paper=printed)
 
 
 def _deep_gates(size: str) -> Iterable[Effect]:

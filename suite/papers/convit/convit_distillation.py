@@ -36,7 +36,7 @@ def _entries(train: Callable[[recipes.Family, str], Experiment], teacher: Experi
     entries = []
     for column, (family, size) in _STUDENTS.items():
         alone = train(family, size)
-        taught = alone.model_copy(update={"kind": "distillation", **source})
+        taught = alone.model_copy(kind="distillation", **source)
         for method, experiment in zip(_METHODS, (alone, taught), strict=True):
             entries.append(Entry(row=(method,), columns={column: "top1_percent"}, experiment=experiment))
     return entries

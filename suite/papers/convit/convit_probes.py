@@ -43,7 +43,7 @@ def _untrained(network: Experiment) -> list[Entry]:
     entries = []
     for layer, switches in _UNTRAINED.items():
         options = {**network.model_options, **switches}
-        maps = network.model_copy(update={"kind": "maps", "model_options": options})
+        maps = network.model_copy(kind="maps", model_options=options)
         entries.append(Entry(table=_MAPS, row=(_row(layer),), columns={"top1": "top1_percent"}, experiment=maps))
     return entries
 

@@ -188,7 +188,7 @@ def micro_by_ratios(family: Family, *, fraction: float = 1.0) -> Experiment:
     few = _scarce(family, dim // 8, num_heads, LAPTOP_MICRO_LENGTH, fraction, weight_std=weight_std(dim // 8, dim))
     epochs = round(DESKTOP_MICRO_SEEN / (50_000 * few.train_fraction), 9)
     recipe = DEIT_SMALL_IMAGES.with_epochs(epochs, warmup_epochs=epochs / 10)
-    return few.model_copy(update={"images_drawn_by_seed": True, "recipe": recipe})
+    return few.model_copy(images_drawn_by_seed=True, recipe=recipe)
 
 
 def laptop_teacher() -> Experiment:
@@ -233,9 +233,13 @@ def _of_size(recipe: Recipe, size: str) -> Recipe:
     """
     mix_group = recipe.mix_group and (recipe.mix_group if size in ("Ti", "S") else 64)
     if not size.endswith("+"):
-        return recipe.model_copy(update={"mix_group": mix_group})
-    changes = {"batch_size": recipe.batch_size // 2, "learning_rate": 0.4 * recipe.learning_rate}
-    return recipe.model_copy(update={"name": f"{recipe.name}_plus", "mix_group": mix_group, **changes})
+        return recipe.model_copy(mix_group=mix_group)
+    return recipe.model_copy(
+        name=f"{recipe.name}_plus",
+        batch_size=recipe.batch_size // 2,
+        learning_rate=0.4 * recipe.learning_rate,
+        mix_group=mix_group,
+    )
 
 
 def _short(recipe: Recipe, epochs: float) -> Recipe:

@@ -78,7 +78,7 @@ def make_result(
         measured: other fields of ``Result``, such as the parameters, which ZeRO stage 3 hides in ``network``.
     """
     attempts, device = read_attempts(run), device_name(resources)
-    attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
+    attempts[-1:] = [attempt.model_copy(ended_at=time.time()) for attempt in attempts[-1:]]  # this one
     images_seen = num_steps * experiment.recipe.batch_size
     images_per_s = images_seen / max(train_s, 1e-9)
     options = options_to_count(experiment) | pruned_options(network)  # a pruned network has fewer heads than these say
