@@ -33,12 +33,8 @@ _METRICS = {  # that any model has, and how its columns are called
 
 
 def with_custom_models(suite: Suite, custom_models: Sequence[CustomModel], profile_name: str = "") -> Suite:
-    """Enter custom models into every table of a suite.
-
-    Args:
-        suite: the suite as it is published.
-        custom_models: custom models, each with a name of its own.
-        profile_name: the only scale that they are entered at, as a changed recipe may not fit another; "": all.
+    """Enter custom models into every table of a published suite, at all scales, or at the one that is named: a changed
+    recipe may not fit another.
 
     Raises:
         SpecError: a name is taken by another custom model, by one of ours or by a column; a recipe is not valid; no
