@@ -125,7 +125,6 @@ class Training:
         log_every = max(1, min(_MAX_STEPS_BETWEEN_LOGS, self.num_steps // 50))
         evaluations, every_epoch = self.resources.num_evaluations, self.resources.evaluate_every_epoch
         evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
-        probe_every = ceil(self.recipe.epochs / probing.MAX_EPOCHS)
         accuracy: Accuracy | None = None
         checkpoints = CheckpointTimes(self.resources.checkpoint_every_s)
         progress = self.progress
@@ -156,8 +155,8 @@ class Training:
             self.heartbeat.beat(progress.step)
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now = progress.step in evaluate_at or (every_epoch and self._ends_period(progress.step, 1))
-            probe_now = self._ends_period(progress.step, probe_every)
-            locate_now = self._ends_period(progress.step, min(probe_every, self.recipe.epochs / probing.MIN_MOMENTS))
+            probe_now = self._ends_period(progress.step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
+            locate_now = self._are_heads_located(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
             if log_now or evaluate_now or probe_now:  # else what follows depends on the rank
                 distributed.average_running_statistics(self.engine.module, self.ranks)
@@ -243,6 +242,11 @@ class Training:
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
         return accuracy
+
+    def _are_heads_located(self, step: int) -> bool:
+        """Locate as often as attention is looked at, and in a short training more often."""
+        every = min(ceil(self.recipe.epochs / probing.MAX_EPOCHS), self.recipe.epochs / probing.MIN_MOMENTS)
+        return self._ends_period(step, every)
 
     def _ends_period(self, step: int, epochs: float) -> bool:
         """Say whether one of the periods of so many epochs ended within this step, or the training."""
