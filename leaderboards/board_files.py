@@ -81,9 +81,13 @@ def _write_pictures(pictures: Mapping[str, bytes], stem: Path, suffixes: Iterabl
 
 
 def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, has_index: bool = False) -> None:
-    """Write ``<profile>.html`` beside the leaderboard's figures, with the claims about its suite at its scale.
+    """Write ``<profile>.html``.
 
-    ``has_index``: whether the index, claims and findings pages lie in the folder above.
+    Args:
+        leaderboard: the leaderboard that the page shows.
+        out: the folder that has the leaderboard's figures.
+        claims: judged claims; the page shows those about its suite at its scale.
+        has_index: whether the index, claims and findings pages lie in the folder above.
     """
     from leaderboards.report.suite_page import render_suite_page  # jinja takes as long to start as a leaderboard
 

@@ -83,8 +83,15 @@ def build_all(
 ) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
-    A suite that cannot be built is named in the index; returns whether all could be. The folder of the index is by
-    default ``<store>/leaderboards``; else arguments are as of ``build``.
+    A suite that cannot be built is named in the index.
+
+    Args:
+        store, seeds, pack: arguments of ``build``.
+        profile: the only scale to look at; None: all.
+        out: the folder of the index and of the suites' folders; None: ``<store>/leaderboards``.
+
+    Returns:
+        Whether all could be built.
     """
     check_store(store)
     out = out or store / "leaderboards"

@@ -39,10 +39,13 @@ class IndexLine:
 def survey(
     store: Path, profile: str | None = None, seeds: Sequence[int] | None = None, also: tuple[str, str] | None = None
 ) -> Iterator[IndexLine]:
-    """Read every suite at every scale that has runs, or at one; of suites without any the paper's numbers.
+    """Read every suite at every scale that has runs; of suites without any the paper's numbers.
 
-    ``also`` is another suite and its scale, such as one of the user's own or on other images. ``seeds`` are as of
-    ``make_leaderboard``.
+    Args:
+        store: the run store.
+        profile: the only scale to look at; None: all.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
+        also: another suite and its scale, such as one of the user's own or on other images.
     """
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
@@ -69,7 +72,11 @@ def has_runs(suite: Suite, profile: str, store: Path) -> bool:
 def read_line(suite: Suite, profile: str, store: Path, seeds: Sequence[int] | None = None) -> IndexLine:
     """Read one suite at one scale; an error is kept in its line, so that the index has the others.
 
-    Where the scale is "", the suite has no runs, and only the paper's numbers are read.
+    Args:
+        suite: the suite as it is published.
+        profile: the name of the scale; "": the suite has no runs, and only the paper's numbers are read.
+        store: the run store.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
     """
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))

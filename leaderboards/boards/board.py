@@ -128,7 +128,10 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequence[int] | None = None) -> Leaderboard:
     """Make the leaderboard of a suite at one scale, with the store's custom models.
 
-    ``seeds`` are planned for each cell; None: those of the frozen plan, or of the fullest cell.
+    Args:
+        suite, profile_name: the suite and its scale.
+        store: the run store.
+        seeds: seeds planned for each cell; None: those of the frozen plan, or of the fullest cell.
 
     Raises:
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.

@@ -92,9 +92,14 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
 def add_derived(
     table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[tuple[Row, str], Cell]:
-    """Add the table's derived columns to its measured cells, in their order, where all of their sources have a cell.
+    """Add the table's derived columns, in their order, where all of their sources have a cell.
 
-    The collection has the metrics that no column shows.
+    Args:
+        table: the table that names the columns.
+        cells: the measured cells, keyed (row, column).
+        entries: the entries of the table.
+        paper: the layout and the printed numbers.
+        collection: the runs, for metrics that no column shows.
     """
     found = dict(cells)
     for derived in table.derived:
@@ -124,9 +129,13 @@ def _sources(
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
-    """Derive a cell from others, at least one, by a formula of their means; ``paper`` is the number printed there.
+    """Derive a cell from others. Its status is the worst of its sources'; their failures are listed with them.
 
-    Its status is the worst of its sources'; their failures are listed with them.
+    Args:
+        row, column: the place of the new cell.
+        sources: source cells, at least one.
+        formula: makes the number of the sources' means.
+        paper: the number that the paper prints there.
     """
     metrics = {source.metric for source in sources}
     coverage = Coverage(

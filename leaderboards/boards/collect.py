@@ -124,9 +124,13 @@ def collect(
 def read_configuration(
     store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, SeedRuns]
 ) -> SeedRuns:
-    """Read the runs of one configuration, of any seed, and keep some metrics of each result.
+    """Read the runs of one configuration.
 
-    ``read`` are the configurations that they may depend on, by ``Experiment.configuration_id``.
+    Args:
+        store: the run store.
+        experiment: the configuration, with any seed.
+        metrics: the metrics to keep of each result.
+        read: the configurations that its runs may depend on, by ``Experiment.configuration_id``.
     """
     try:
         runs = find_runs(store, experiment)

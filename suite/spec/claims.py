@@ -127,7 +127,11 @@ class PaperClaims(Frozen):
 
 
 def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "") -> Effect:
-    """Make the effect that is one cell's number; ``table`` is "" for the suite's first one."""
+    """Make the effect that is one cell's number.
+
+    Args:
+        suite, row, column, table: cell; "" is the suite's first table.
+    """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
     return Effect(terms=(Term(weight=1.0, suite=suite, place=place),))
 
@@ -143,7 +147,12 @@ def logged(
     at: float = 1.0,
     table: str = "",
 ) -> Effect:
-    """Make the effect that is one number, by the fields of ``Logged``, of what a cell's runs have logged."""
+    """Make the effect that is one number of what a cell's runs have logged.
+
+    Args:
+        suite, row, column, table: cell of these runs.
+        metric, layer, of_heads, at: fields of ``Logged``.
+    """
     effect = number(suite, row, column, table)
     reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
     return effect.model_copy(terms=(effect.terms[0].model_copy(logged=reading),))

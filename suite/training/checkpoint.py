@@ -39,8 +39,13 @@ def save(
 ) -> None:
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
-    It records whose state it is, its ZeRO stage and ranks, and plain data, which ``load_newest`` returns. RunError when
-    the disk does not take it, or a rank is lost; the previous checkpoint is still there.
+    Args:
+        resources: resources of this attempt; the checkpoint records their ZeRO stage and ranks.
+        origin: the run and the parents whose state this is.
+        client_state: plain data, which ``load_newest`` returns.
+
+    Raises:
+        RunError: when the disk does not take it, or a rank is lost; the previous checkpoint is still there.
     """
     folder, partial = run.checkpoint_path, run.partial_checkpoint_at(step)
     _refuse_links(folder, partial)
@@ -76,9 +81,14 @@ def _refuse_links(*folders: Path) -> None:
 
 
 def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, origin: Origin) -> dict[str, Any]:
-    """Restore the newest checkpoint that is whole and of this origin; returns its client state, {} where there is none.
+    """Restore the newest checkpoint that is whole and belongs here; returns its client state, {} where there is none.
 
-    RunError if it is whole and cannot be read, or was written with another ZeRO stage.
+    Args:
+        resources: resources of this attempt; the checkpoint must fit them.
+        origin: the run and the parents whose state may be resumed.
+
+    Raises:
+        RunError: if it is whole and cannot be read, or was written with another ZeRO stage.
     """
     _refuse_links(run.checkpoint_path)
     step = ranks.hear_first(_choose(run, resources, origin) if ranks.is_first else 0)

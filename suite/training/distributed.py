@@ -187,7 +187,9 @@ def _connect(device: torch.device) -> None:
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
     """Put an engine around model and optimizer: DeepSpeed's, or for a rank alone at ZeRO stage 0 plain PyTorch.
 
-    The model is moved to this rank's device; at stage 0 the optimizer clips the gradients, too.
+    Args:
+        model: the network, which is moved to this rank's device.
+        optimizer: an optimizer that at stage 0 clips the gradients, too.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -203,13 +205,18 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
 
 @watch_for_lost_peers()
 def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
-    """Put the DeepSpeed engine around a model on its device, and an optimizer; errors as of ``initialize``.
+    """Put the DeepSpeed engine around model and optimizer.
 
     bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. Weights and
     gradients pass between ranks in fp32: ZeRO would round those of linear layers and convolutions. Stage 3 computes by
     torch's linear, since DeepSpeed's own rounds once more. The gradients of several ranks are added up after the
     backward pass: at stage 0 DeepSpeed has no other way, and from stage 1 on its buckets, of 5e8 elements unless told
     otherwise, hold more than any model here.
+
+    Args:
+        model: the network, on the device where it is trained.
+
+    Raises: as ``initialize``.
     """
     empty = [name for name, parameter in model.named_parameters() if not parameter.numel()]
     if empty and resources.zero_stage == 3:

@@ -68,9 +68,11 @@ class PlainEngine:
     def save_checkpoint(
         self, folder: str, tag: str, client_state: dict[str, Any], save_latest: Literal[False] = False
     ) -> None:
-        """Write model, optimizer and plain data as DeepSpeed does, in the folder ``tag`` of one of all checkpoints.
+        """Write model, optimizer and more as DeepSpeed does, in the folder ``tag`` of a folder of all checkpoints.
 
-        ``save_latest`` is ignored; DeepSpeed's engine has it.
+        Args:
+            client_state: plain data to be written with weights and optimizer.
+            save_latest: ignored; DeepSpeed's engine has it.
         """
         path = Path(folder) / tag / _FILE
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -56,7 +56,12 @@ def gain_pair(row: Row, table: str = "") -> Pair:
 def gain_figure(
     letter: str, pairs: dict[str, Pair], pairs_label: str = "Size", over_whole_sets: bool = False
 ) -> PairFigure:
-    """Fig. 11a, b or c: accuracies of both families over the epochs, and the gains of ConViT, by their labels."""
+    """One of Fig. 11's three: accuracies of both families over the epochs, and the gains of ConViT.
+
+    Args:
+        letter: "a" to "c".
+        pairs: runs and gains by their labels.
+    """
     return PairFigure(
         name=f"figure11{letter}",
         item=f"Fig. 11{letter}",

@@ -237,8 +237,10 @@ def profiles(
 ) -> dict[ProfileName, Profile]:
     """Make a suite's profiles, of which ``gpu`` is the paper's own experiments.
 
-    ``note`` says how the laptop's scale compares with the paper's, ``num_tries`` how many settings were tried for each
-    of its configurations.
+    Args:
+        laptop, paper: entries of these profiles.
+        note: how the laptop's scale compares with the paper's.
+        num_tries: settings that were tried for each of the laptop's configurations.
     """
     own = Profile.paper(paper)
     laptop = [entry.model_copy(num_tries=num_tries) for entry in laptop]

@@ -34,7 +34,12 @@ class Accuracy:
 def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str) -> Accuracy:
     """Evaluate, sharing the test batches among the ranks; every rank returns the same numbers.
 
-    The model, on this rank's device, keeps its mode. DataError where no test image can be decoded.
+    Args:
+        model: the network, on this rank's device; its mode is restored.
+        precision: "bf16" for autocast, or "fp32".
+
+    Raises:
+        DataError: no test image could be decoded.
     """
     was_training = model.training
     model.eval()
