@@ -28,9 +28,11 @@ END = "<!-- end of boards -->"
 
 
 def render_table(folder: Path, published: Path) -> str:
-    """Markdown with a line a suite: its question and the headlines of its published boards, ``<suite>/<profile>.md``.
+    """Markdown with a line a suite: its question and the headlines of its published boards.
 
-    Links start in ``folder``, which holds the file with the table.
+    Args:
+        folder: the folder of the file that holds the table, from which its links start.
+        published: the folder of the boards, ``<suite>/<profile>.md``.
     """
     lines = ["| suite | of | question | headline |", "|---|---|---|---|"]
     found = {name: published_boards.list_boards(published / name) for name in list_suites()}
@@ -48,7 +50,12 @@ def render_table(folder: Path, published: Path) -> str:
 
 
 def render_answers(folder: Path, published: Path) -> str:
-    """Markdown with a line a primary claim: its answer at laptop scale and its effect, as ``claims.csv`` has them."""
+    """Markdown with a line a primary claim: its answer at laptop scale and its effect, as ``claims.csv`` has them.
+
+    Args:
+        folder: the folder of the file that holds the table, from which its links start.
+        published: the folder of the boards, and of ``claims.csv``.
+    """
     lines = ["| claim | answer | effect, points | paper's | seeds |", "|---|---|---:|---:|---:|"]
     with (published / "claims.csv").open(encoding="utf-8") as file:
         judged = {row["claim"]: row for row in csv.DictReader(file) if row["scale"] == "laptop"}

@@ -58,15 +58,11 @@ class SeedRuns:
     @property
     def failures(self) -> tuple[SeedFailure, ...]:
         """The seeds that have no usable result and get none without a retry."""
-        found = []
-        for seed, status in sorted(self.statuses.items()):
-            path = str(status.path or "")
-            if status.state == "void":
-                advice = "Run the grid again with --retry-failed: it trains it again"
-                found.append(SeedFailure(seed, f"void: {status.reason}. {advice}", path, "void"))
-            elif status.state in ("failed", "blocked"):
-                found.append(SeedFailure(seed, status.reason, path))
-        return tuple(found)
+        found = [(seed, s) for seed, s in sorted(self.statuses.items()) if s.state in ("failed", "void", "blocked")]
+        return tuple(
+            SeedFailure(seed, _advise(s), str(s.path or ""), "void" if s.state == "void" else "failed")
+            for seed, s in found
+        )
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -80,6 +76,12 @@ def pick(runs: Mapping[int, SeedRuns]) -> SeedRuns:
     return SeedRuns(
         *({seed: getattr(of, name)[seed] for seed, of in runs.items() if seed in getattr(of, name)} for name in names)
     )
+
+
+def _advise(status: RunStatus) -> str:
+    if status.state != "void":
+        return status.reason
+    return f"void: {status.reason}. Run the grid again with --retry-failed: it trains it again"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder, list_runs
 
-_OWN_BIBTEX = """@software{{convolutional_prior_suite,
+_SUITE = """@software{{convolutional_prior_suite,
   title={{What does a convolutional prior do for attention? A benchmark suite}},
   author={{{{contributors of this project}}}},
   version={{{version}}},
@@ -61,10 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.results_csv is not None:
         _write_results(options.runs, options.results_csv)
     if options.bibtex is not None:
-        own, papers = _OWN_BIBTEX.format(version=version("convolutional-prior-suite")), list_papers()
-        entries = "\n\n".join([own, *(paper.citation for paper in papers)])
-        write_atomically(options.bibtex, f"{entries}\n".encode())
-        print(f"{options.bibtex}: the suite and {len(papers)} papers")
+        own = _SUITE.format(version=version("convolutional-prior-suite"))
+        entries = [own, *(paper.citation for paper in list_papers())]
+        write_atomically(options.bibtex, ("\n\n".join(entries) + "\n").encode())
+        print(f"{options.bibtex}: the suite and {len(entries) - 1} papers")
     return Exit.DONE
 
 

@@ -1,7 +1,7 @@
-"""A result -> what the Hugging Face hub reads of it: the model card, and its score beside a benchmark. No torch.
+"""A result -> the model card of its network: metadata that the Hugging Face hub reads, and a page for people.
 
-README.md                        the card: metadata, and a page for people, with what finds the run again
-.eval_results/<image set>.yaml   by which the hub lists the model beside others
+``.eval_results/<image set>.yaml`` lists the model beside a benchmark there. The card names what a reader needs to find
+the run again. No torch.
 """
 
 import json
@@ -52,6 +52,24 @@ def render_card(result: Result, is_timms: bool) -> str:
     return f"{card.content}\n"
 
 
+def render_eval_results(result: Result) -> str:
+    """Write the top-1 accuracy as the hub's YAML; "" for images that the hub does not have, or that were changed."""
+    experiment = result.experiment
+    parquet = find_info(experiment.dataset).parquet
+    if parquet is None or experiment.shuffle_patch_size:
+        return ""
+    entry = EvalResultEntry(
+        dataset_id=parquet.hub_id,
+        dataset_revision=parquet.revision,
+        task_id="default",
+        value=round(result.top1_percent, 4),
+        date=result.finished_at,
+        notes=f"top-1 accuracy in percent on {result.num_test_images:,} test images after training on "
+        f"{result.num_train_images:,}, seed {experiment.seed}, protocol {result.protocol_version}",
+    )
+    return str(yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False))
+
+
 def _metadata(result: Result, info: ImageSetInfo) -> ModelCardData:
     experiment = result.experiment
     hub_name = info.parquet.hub_id if info.parquet else info.name
@@ -77,24 +95,6 @@ def _metadata(result: Result, info: ImageSetInfo) -> ModelCardData:
         library_name="timm",
         tags=["convolutional-prior", experiment.model],
     )
-
-
-def render_eval_results(result: Result) -> str:
-    """Write the top-1 accuracy as the hub's YAML; "" for images that the hub does not have, or that were changed."""
-    experiment = result.experiment
-    parquet = find_info(experiment.dataset).parquet
-    if parquet is None or experiment.shuffle_patch_size:
-        return ""
-    entry = EvalResultEntry(
-        dataset_id=parquet.hub_id,
-        dataset_revision=parquet.revision,
-        task_id="default",
-        value=round(result.top1_percent, 4),
-        date=result.finished_at,
-        notes=f"top-1 accuracy in percent on {result.num_test_images:,} test images after training on "
-        f"{result.num_train_images:,}, seed {experiment.seed}, protocol {result.protocol_version}",
-    )
-    return str(yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False))
 
 
 def _find_suites(experiment: Experiment) -> list[str]:
