@@ -47,16 +47,13 @@ def build(
         suite_name, profile: the suite, as ``suite.papers.get_suite`` knows it, and its scale.
         store: the run store.
         seeds: seeds planned for each cell; None: those of the fullest cell.
-        out: the folder to write to; None: ``<store>/leaderboards/<suite_name>``.
+        out: the folder to write to, which is returned; None: ``<store>/leaderboards/<suite_name>``.
         pack: whether to write the finished runs' records as one file; a file that is there is always renewed.
 
     Raises:
         SpecError: The suite, profile or store is unknown, or the suite does not fit its tables.
         RecordError: Runs must not be averaged.
         RunError: The files cannot be written.
-
-    Returns:
-        The folder.
     """
     suite = get_suite(suite_name)
     leaderboard = with_entries(make_leaderboard(suite, profile, store, seeds))

@@ -7,7 +7,7 @@ judged at a scale whose profile fills all of its places.
 import contextlib
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,33 +95,22 @@ class JudgedClaim:
 def judge(
     find_leaderboard: FindLeaderboard, scale: str, papers: Sequence[PaperClaims] | None = None
 ) -> list[JudgedClaim]:
-    """Judge all claims of papers at one scale; claims without a filled place are left out.
+    """Judge all claims of papers, None: of all, at one scale; claims without a filled place are left out.
 
-    Args:
-        find_leaderboard: returns the leaderboard of a suite at this scale; None if the suite has no such profile.
-        scale: the profile's name.
-        papers: the papers; None: all.
-
-    Raises:
-        SpecError: A claim names a place that no table has.
+    ``find_leaderboard`` returns None for a suite without such a profile. SpecError if a claim names a place that no
+    table has.
     """
-    return [
-        judged
-        for paper in (list_claims() if papers is None else papers)
-        for judged in _judge_paper(paper, find_leaderboard, scale)
-    ]
-
-
-def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: str) -> Iterator[JudgedClaim]:
-    """Judge all claims of one paper, which are one family but for the primary ones."""
-    known = []
-    for claim in paper.claims:
-        with contextlib.suppress(_NoSuchLayerError):
-            if cells := _find_cells(claim.effects, find_leaderboard):
-                known.append((claim, _ask(claim, cells, find_leaderboard, scale)))
-    judgments = judge_claims([question for _, question in known], scale == "paper")
-    for (claim, question), judgment in zip(known, judgments, strict=True):
-        yield JudgedClaim(paper, claim, scale, question, judgment, claim.suites)
+    judged = []
+    for paper in list_claims() if papers is None else papers:  # whose claims are one family but for the primary ones
+        known = []
+        for claim in paper.claims:
+            with contextlib.suppress(_NoSuchLayerError):
+                if cells := _find_cells(claim.effects, find_leaderboard):
+                    known.append((claim, _ask(claim, cells, find_leaderboard, scale)))
+        judgments = judge_claims([question for _, question in known], scale == "paper")
+        for (claim, question), judgment in zip(known, judgments, strict=True):
+            judged.append(JudgedClaim(paper, claim, scale, question, judgment, claim.suites))
+    return judged
 
 
 def _level(claim: Claim, num_seeds: int, find_leaderboard: FindLeaderboard) -> float:

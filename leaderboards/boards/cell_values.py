@@ -31,7 +31,9 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
         coverage = _cover(candidates, shown, search, len(collection.seeds))
         for column, metric in entry.columns.items():
             runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
-            covered = _cover_metric(coverage, len(runs.values))
+            covered = coverage
+            if len(runs.values) not in (0, coverage.num_done):  # 0: this model has no such number, as a gate
+                covered = replace(coverage, status=_worst([coverage.status, "partial"]), num_done=len(runs.values))
             printed = paper.value(entry.row, column)
             found = _measured(runs, metric)
             provenance = _trace(candidates, shown, runs)
@@ -75,13 +77,6 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: SeedRuns) 
         num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in runs.values.values()})),
         last_top1_percent=statistics.fmean(accuracies) if accuracies else None,
     )
-
-
-def _cover_metric(coverage: Coverage, num_known: int) -> Coverage:
-    """The coverage of one metric. Runs that have not recorded it, though others have, count as not done."""
-    if num_known in (0, coverage.num_done):  # of no run: this model has no such number, as a gate
-        return coverage
-    return replace(coverage, status=_worst([coverage.status, "partial"]), num_done=num_known)
 
 
 def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: int) -> CellStatus:
@@ -190,7 +185,7 @@ def _measure(
 ) -> dict[Row, Cell]:
     """The metric of each row's runs, whether a column shows it or not."""
     ours = [entry for entry in entries if not entry.beside]
-    asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in ours]
+    asked = [entry.model_copy(columns={derived.column: derived.metric}) for entry in ours]
     cells = measured_cells(asked, paper, collection)
     return {row: cell for (row, _), cell in cells.items()}
 

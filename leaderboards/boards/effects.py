@@ -38,7 +38,7 @@ def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[
             groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     effects = {}
     baseline = suite.headline.baseline
-    like = baseline.model_copy(update={"column": table.baseline or baseline.column})
+    like = baseline.model_copy(column=table.baseline or baseline.column)
     for keys in groups.values():
         chosen = choose_baseline(keys, like)
         for key in keys if len(keys) > 1 else ():

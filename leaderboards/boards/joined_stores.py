@@ -13,7 +13,6 @@ from suite.base.files import read_file, write_atomically
 from suite.store.custom_models import read_custom_models, record_custom_models
 from suite.store.frozen_plan import FOLDER as PLANS
 from suite.store.old_names import present_names
-from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_runs
 from suite.store.tuning import FOLDER as TUNINGS
@@ -55,7 +54,7 @@ def _add_custom_models(store: Path, joined_store: Path) -> None:
             holders = [other for other in (known if name == own else [*known, *found]) if other.name == name]
             if not holders or any(map(custom_model.is_same_as, holders)):
                 break
-        record_custom_models(joined_store, [custom_model.model_copy(update={"name": name})])
+        record_custom_models(joined_store, [custom_model.model_copy(name=name)])
 
 
 def _add_plans(store: Path, joined_store: Path) -> None:
@@ -90,15 +89,11 @@ def _choose(runs: Sequence[RunDirectory]) -> RunDirectory:
         return runs[0]
     (chosen, result), *others = finished
     for other, its_result in others:
-        if differences := _differences(result, its_result):
+        pairs = {name: (getattr(result, name), getattr(its_result, name)) for name in _OUTCOME}
+        if differences := [f"{name} {mine} and {its}" for name, (mine, its) in pairs.items() if mine != its]:
             raise RecordError(
-                f"{chosen.path} and {other.path} are the same run with different results: {differences}. Expected "
-                "equal ones, as nothing says which holds: move one out of its store. "
+                f"{chosen.path} and {other.path} are the same run with different results: {', '.join(differences)}. "
+                "Expected equal ones, as nothing says which holds: move one out of its store. "
                 "Runs of your own need seeds of their own."
             )
     return chosen
-
-
-def _differences(one: Result, other: Result) -> str:
-    pairs = {name: (getattr(one, name), getattr(other, name)) for name in _OUTCOME}
-    return ", ".join(f"{name} {mine} and {theirs}" for name, (mine, theirs) in pairs.items() if mine != theirs)

@@ -9,6 +9,7 @@ inside is never looked at: stopping for that would find effects that are not the
 """
 
 import math
+from bisect import bisect_left
 
 from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.rules import FIRST_LOOK, SIGNIFICANCE, WIDENING, Interval, interval
@@ -30,15 +31,9 @@ def seeds_needed(mean: float, sd: float, margin: float | None = None) -> int | N
     """
     if (not mean and margin is None) or not sd or (margin is not None and abs(mean) >= margin):
         return None
-    low, high = 1, 2
-    while _power(mean, sd, margin, high) < POWER:
-        low, high = high, 2 * high
-        if low > MOST_SEEDS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _power(mean, sd, margin, middle) >= POWER else (middle, high)
-    return high
+    seeds = range(2, MOST_SEEDS + 1)
+    found = bisect_left(seeds, POWER, key=lambda num_seeds: _power(mean, sd, margin, num_seeds))
+    return seeds[found] if found < len(seeds) else None
 
 
 def _power(mean: float, sd: float, margin: float | None, num_seeds: int) -> float:

@@ -13,8 +13,8 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values, validated like new ones: pydantic's own would keep an int where a float belongs,
-        which is another identity, and carry cached properties over."""
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False, **changes: Any) -> Self:
+        """A copy with other values, in ``update`` or by name, validated like new ones: pydantic's own would keep an int
+        where a float belongs, which is another identity, and carry cached properties over."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self).model_validate({**fields, **(update or {})})
+        return type(self).model_validate({**fields, **(update or {}), **changes})

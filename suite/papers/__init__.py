@@ -1,6 +1,6 @@
 """The papers: a package each, and here the one place that finds what is in them.
 
-    <paper>/__init__.py           PAPER, a ``suite.spec.suite.Paper``
+    <paper>/__init__.py           PAPER, a ``suite.spec.suite.Paper``, whose entry in BibTeX is in citation.bib
     <paper>/recipes.py            how it trains, at each scale
     <paper>/claims.py             CLAIMS, what it says of numbers
     <paper>/<suite>.py            SUITE, one of its questions
@@ -62,7 +62,7 @@ def _claims(name: str) -> PaperClaims:
     claims: PaperClaims = importlib.import_module(f"{_packages()[name].__name__}.claims").CLAIMS
     lines = _read_csv(name, "not_judged.csv", ("section", "statement", "reason"))
     not_judged = (*claims.not_judged, *(NotJudged.model_validate(line) for line in lines))
-    return claims.model_copy(update={"not_judged": not_judged})
+    return claims.model_copy(not_judged=not_judged)
 
 
 def _modules_of(package: ModuleType) -> list[str]:
@@ -152,7 +152,7 @@ def _load(name: str) -> Suite:
         raise SpecError(f"suite {name} is {type(suite).__name__}, expected a suite.spec.suite.Suite: see suite/papers/")
     if suite.name in list_suites():
         raise SpecError(f"suite {name} is called {suite.name!r}, as one of ours: give it a name of its own")
-    return suite.model_copy(update={"source": name})
+    return suite.model_copy(source=name)
 
 
 def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:
@@ -167,16 +167,12 @@ def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:
 @functools.cache
 def _cells_shown_with_best() -> frozenset[str]:
     profiles = [profile for name in list_suites() for profile in get_suite(name).profiles.values()]
-    in_precisions = [
-        profile.with_precision(precision)
+    return frozenset(
+        candidate.configuration_id
         for profile in profiles
         if profile.device == "gpu"
         for precision in ("fp32", "bf16")
-    ]
-    return frozenset(
-        candidate.configuration_id
-        for profile in in_precisions
-        for entry in profile.entries
+        for entry in profile.with_precision(precision).entries
         if "best_top1_percent" in entry.columns.values()
         for candidate in entry.candidates
     )

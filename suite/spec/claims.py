@@ -69,7 +69,7 @@ class Effect(Frozen):
 
     def __sub__(self, other: Effect) -> Effect:
         """By how much this effect exceeds another."""
-        turned = [term.model_copy(update={"weight": -term.weight}) for term in other.terms]
+        turned = [term.model_copy(weight=-term.weight) for term in other.terms]
         known = self.paper is not None and other.paper is not None
         paper = (self.paper or 0.0) - (other.paper or 0.0) if known else None
         return Effect(terms=(*self.terms, *turned), constant=self.constant - other.constant, paper=paper)
@@ -126,15 +126,14 @@ class PaperClaims(Frozen):
     not_judged: tuple[NotJudged, ...] = ()
 
 
-def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "", weight: float = 1.0) -> Effect:
+def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "") -> Effect:
     """Make the effect that is one cell's number.
 
     Args:
         suite, row, column, table: cell; "" is the suite's first table.
-        weight: weight of the number.
     """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
-    return Effect(terms=(Term(weight=weight, suite=suite, place=place),))
+    return Effect(terms=(Term(weight=1.0, suite=suite, place=place),))
 
 
 def logged(
@@ -156,13 +155,13 @@ def logged(
     """
     effect = number(suite, row, column, table)
     reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
-    return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": reading}),)})
+    return effect.model_copy(terms=(effect.terms[0].model_copy(logged=reading),))
 
 
 def scaled(effect: Effect, factor: float) -> Effect:
     """Multiply an effect."""
     return Effect(
-        terms=tuple(term.model_copy(update={"weight": factor * term.weight}) for term in effect.terms),
+        terms=tuple(term.model_copy(weight=factor * term.weight) for term in effect.terms),
         constant=factor * effect.constant,
         paper=None if effect.paper is None else factor * effect.paper,
     )
@@ -186,34 +185,26 @@ def slope_weights(shares: Sequence[float]) -> list[float]:
 
 
 def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
-    """Make the least-squares slope of effects on -ln(share), by an e-fold, in points and in log odds.
+    """Make the least-squares slope of effects, by share of the images, on -ln(share): in points and in log odds.
 
     Accuracy itself moves with the share, so that "greater where images are scarce" depends on the scale: it needs both.
-
-    Args:
-        effects: effects by the share of the images.
     """
     weights = zip(slope_weights(list(effects)), effects.values(), strict=True)
     slope = mean_of(scaled(effect, round(len(effects) * weight, 12)) for weight, effect in weights)
-    return slope, slope.model_copy(update={"log_odds": True})
+    return slope, slope.model_copy(log_odds=True)
 
 
 def controlled(effects: Iterable[Effect], control: Effect) -> tuple[Effect, ...]:
     """Give effects their positive control."""
-    return tuple(effect.model_copy(update={"control": control}) for effect in effects)
+    return tuple(effect.model_copy(control=control) for effect in effects)
 
 
 def above(effect: Effect, limit: float) -> Effect:
     """By how much an effect exceeds a limit that the claim names. A tolerance is a margin of "no worse" instead."""
     paper = None if effect.paper is None else effect.paper - limit
-    return effect.model_copy(update={"constant": effect.constant - limit, "paper": paper})
+    return effect.model_copy(constant=effect.constant - limit, paper=paper)
 
 
 def below(effect: Effect, limit: float) -> Effect:
     """By how much an effect falls short of a limit."""
     return above(scaled(effect, -1), -limit)
-
-
-def sized(effect: Effect, paper: float) -> Effect:
-    """State what the paper finds, where its tables do not print it."""
-    return effect.model_copy(update={"paper": paper})

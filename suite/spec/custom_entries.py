@@ -33,12 +33,8 @@ _METRICS = {  # that any model has, and how its columns are called
 
 
 def with_custom_models(suite: Suite, custom_models: Sequence[CustomModel], profile_name: str = "") -> Suite:
-    """Enter custom models into every table of a suite.
-
-    Args:
-        suite: the suite as it is published.
-        custom_models: custom models, each with a name of its own.
-        profile_name: the only scale that they are entered at, as a changed recipe may not fit another; "": all.
+    """Enter custom models into every table of a published suite, at all scales, or at the one that is named: a changed
+    recipe may not fit another.
 
     Raises:
         SpecError: a name is taken by another custom model, by one of ours or by a column; a recipe is not valid; no
@@ -67,17 +63,16 @@ def _enter(suite: Suite, custom_model: CustomModel, scales: Iterable[ProfileName
             for column in taken.union(derived.column for derived in table.derived).intersection(entry.columns):
                 raise SpecError(f"{table.item} has a column {column} already: give the custom model another name")
             columns[table.name] |= dict.fromkeys(entry.columns)
-        profiles[scale] = profile.model_copy(update={"entries": (*profile.entries, *entries)})
+        profiles[scale] = profile.model_copy(entries=(*profile.entries, *entries))
     if not any(columns.values()):
         raise SpecError(
             f"suite {suite.name} trains no model from its own start, so that {custom_model.name} has no row to enter"
         )
     tables = tuple(
-        table.model_copy(update={"custom_columns": (*table.custom_columns, *columns[table.name])})
-        for table in suite.tables
+        table.model_copy(custom_columns=(*table.custom_columns, *columns[table.name])) for table in suite.tables
     )
     entered = (*suite.custom_models, custom_model)
-    return suite.model_copy(update={"tables": tables, "profiles": profiles, "custom_models": entered})
+    return suite.model_copy(tables=tables, profiles=profiles, custom_models=entered)
 
 
 def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomModel) -> Iterator[Entry]:
@@ -94,13 +89,11 @@ def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomM
             }
             first, *others = candidates.values()  # a search is one over what the recipe leaves open
             yield reference.model_copy(
-                update={
-                    "columns": {column: reference.columns[of] for column, of in beside.items()},
-                    "experiment": first,
-                    "alternatives": tuple(others),
-                    "custom_model": custom_model.name,
-                    "beside": beside,
-                }
+                columns={column: reference.columns[of] for column, of in beside.items()},
+                experiment=first,
+                alternatives=tuple(others),
+                custom_model=custom_model.name,
+                beside=beside,
             )
 
 
@@ -110,12 +103,10 @@ def _replace_model(custom_model: CustomModel, reference: Experiment) -> Experime
     except ValidationError as error:
         raise SpecError(f"custom model {custom_model.name}: recipe.{describe(error)}") from error
     return reference.model_copy(
-        update={
-            "model": custom_model.name if custom_model.source else custom_model.words,
-            "model_source": custom_model.source,
-            "model_options": custom_model.options,
-            "recipe": recipe,
-        }
+        model=custom_model.name if custom_model.source else custom_model.words,
+        model_source=custom_model.source,
+        model_options=custom_model.options,
+        recipe=recipe,
     )
 
 

@@ -182,11 +182,11 @@ class Experiment(Frozen):
     def with_seed(self, seed: int) -> Experiment:
         """Give the experiment, and its parents, another seed."""
         parents = tuple(parent.with_seed(seed) for parent in self.parents)
-        return self.model_copy(update={"seed": seed, "parents": parents})
+        return self.model_copy(seed=seed, parents=parents)
 
     def then(self, kind: Kind, **kind_options: Scalar) -> Experiment:
         """Make the experiment that does ``kind`` with this one's finished run, with the same recipe and model."""
-        return self.model_copy(update={"kind": kind, "kind_options": kind_options, "parents": (self,)})
+        return self.model_copy(kind=kind, kind_options=kind_options, parents=(self,))
 
 
 def _digest(fields: dict[str, Any]) -> str:

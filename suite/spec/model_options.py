@@ -45,11 +45,8 @@ def read_options() -> dict[str, ModelOptions]:
 def changed_options(
     model: str, options: Mapping[str, Scalar], among: Collection[str] | None = None
 ) -> dict[str, Scalar]:
-    """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
-
-    Args:
-        among: options that may be left out; None: all.
-    """
+    """Leave out options, ``among`` these or all, that are at the model's default: a configuration is one experiment in
+    whichever way it is written."""
     defaults = read_options()[model].defaults
     return {
         name: value
@@ -84,13 +81,14 @@ def _read_family(module: str, tree: ast.Module) -> Iterator[tuple[str, ModelOpti
     constants = dict(_assignments(tree))
     models, without_effect = constants["MODELS"], constants.get("WITHOUT_EFFECT_ON_FLOPS", ast.Tuple([]))
     assert isinstance(models, ast.Dict)
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    methods = ((one.name, node) for one in tree.body if isinstance(one, ast.ClassDef) for node in one.body)
+    starts = {name: m.args for name, m in methods if isinstance(m, ast.FunctionDef) and m.name == "__init__"}
     for name, builder in zip(models.keys, models.values, strict=True):
         assert name is not None
         assert isinstance(builder, ast.Call)  # partial(Class, option=...)
         assert isinstance(builder.args[0], ast.Name)
         fixed = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in builder.keywords}
-        defaults = {**_signature_defaults(classes[builder.args[0].id]), **fixed}
+        defaults = {**_literal_defaults(starts[builder.args[0].id]), **fixed}
         yield ast.literal_eval(name), ModelOptions(module, defaults, frozenset(ast.literal_eval(without_effect)))
 
 
@@ -135,9 +133,3 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield node.targets[0].id, node.value
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id, node.value
-
-
-def _signature_defaults(model: ast.ClassDef) -> dict[str, Scalar | None]:
-    (init,) = (node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
-    given = zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
-    return {argument.arg: ast.literal_eval(default) for argument, default in given if default is not None}

@@ -79,7 +79,7 @@ class Profile(Frozen):
     @classmethod
     def desktop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 10) -> Profile:
         """Make a profile of an evening: three seeds of all of it take at most three hours on two cores."""
-        return cls.laptop(entries, scale_note, num_evaluations).model_copy(update={"checkpoint_every_s": 60.0})
+        return cls.laptop(entries, scale_note, num_evaluations).model_copy(checkpoint_every_s=60.0)
 
     @classmethod
     def gpu(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 30) -> Profile:
@@ -106,28 +106,27 @@ class Profile(Frozen):
 
         def change_all(experiment: Experiment) -> Experiment:
             parents = tuple(change_all(parent) for parent in experiment.parents)
-            return change(experiment).model_copy(update={"parents": parents})
+            return change(experiment).model_copy(parents=parents)
 
         entries = []
         for entry in self.entries:
             first, *others = (change_all(candidate) for candidate in entry.candidates)
-            entries.append(entry.model_copy(update={"experiment": first, "alternatives": tuple(others)}))
-        return self.model_copy(update={"entries": tuple(entries)})
+            entries.append(entry.model_copy(experiment=first, alternatives=tuple(others)))
+        return self.model_copy(entries=tuple(entries))
 
     def with_precision(self, precision: str) -> Profile:
         """Train the same profile in another precision: other experiments, with results of their own."""
-        precise = {"precision": precision}
-        changed = self.map_experiments(lambda e: e.model_copy(update={"recipe": e.recipe.model_copy(update=precise)}))
+        changed = self.map_experiments(lambda e: e.model_copy(recipe=e.recipe.model_copy(precision=precision)))
         note = f"{self.scale_note or 'the protocol of the paper'}; in {precision}"
-        return changed.model_copy(update={"scale_note": note})
+        return changed.model_copy(scale_note=note)
 
     def with_dataset(self, name: str) -> Profile:
         """Train the same profile on another image set, resized to the sizes of this one."""
-        changed = self.map_experiments(lambda experiment: experiment.model_copy(update={"dataset": name}))
+        changed = self.map_experiments(lambda experiment: experiment.model_copy(dataset=name))
         own = re.sub(r"CIFAR-100?", name, self.scale_note)
         own = re.sub(r"([\d,]+) images of it", lambda few: f"{int(few[1].replace(',', '')) / 500:g} % of it", own)
         note = f"all of it on {name}, another image set than the suite's; {own or 'else as the paper'}"
-        return changed.model_copy(update={"scale_note": note, "other_dataset": name})
+        return changed.model_copy(scale_note=note, other_dataset=name)
 
     def smoke(self) -> Profile:
         """Shrink the entries to sixty steps on a few hundred packaged images, in 4x4 patches where the models are those
@@ -138,15 +137,16 @@ class Profile(Frozen):
         def shrink(experiment: Experiment) -> Experiment:
             fraction = max(growth * experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * fraction)
-            short = {"epochs": epochs, "warmup_epochs": 0.0, "schedule_epochs": 0.0, "milestones": ()}
-            recipe = experiment.recipe.model_copy(update={"batch_size": 32, **short})
+            short = experiment.recipe.model_copy(
+                batch_size=32, epochs=epochs, warmup_epochs=0.0, schedule_epochs=0.0, milestones=()
+            )
             options = dict(experiment.model_options)
             if experiment.model.endswith("_micro") and "patch_size" in options:
                 options["patch_size"] = experiment.image_size // 4
-            data = {"dataset": "cifar10_sample", "train_fraction": fraction}
+            data: dict[str, Any] = {"dataset": "cifar10_sample", "train_fraction": fraction}
             if experiment.shuffle_patch_size == experiment.model_options.get("patch_size"):
                 data["shuffle_patch_size"] = options["patch_size"]
-            return experiment.model_copy(update={**data, "model_options": options, "recipe": recipe})
+            return experiment.model_copy(**data, model_options=options, recipe=short)
 
         note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"
-        return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 0.2})
+        return self.map_experiments(shrink).model_copy(scale_note=note, checkpoint_every_s=0.2)

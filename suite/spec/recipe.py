@@ -77,4 +77,4 @@ class Recipe(Frozen):
         """Change the recipe's length; warm-up keeps its number of epochs unless given."""
         warmup = self.warmup_epochs if warmup_epochs is None else warmup_epochs
         laid_out = self.schedule_epochs * epochs / self.epochs
-        return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup, "schedule_epochs": laid_out})
+        return self.model_copy(epochs=epochs, warmup_epochs=warmup, schedule_epochs=laid_out)

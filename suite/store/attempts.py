@@ -112,7 +112,7 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
         for path in (run.metrics_path, run.heartbeat_path, run.log_path):
             with contextlib.suppress(OSError):
                 times.append(path.stat().st_mtime)
-        attempts[-1] = attempts[-1].model_copy(update={"ended_at": max(times)})
+        attempts[-1] = attempts[-1].model_copy(ended_at=max(times))
     return attempts
 
 

@@ -40,7 +40,7 @@ def make_place(store: Path, custom_models: Iterable[CustomModel]) -> None:
         if len(left) < len(other.boards):
             path.unlink()
             if left or other.suites:
-                _write(path, other.model_copy(update={"boards": left}))
+                _write(path, other.model_copy(boards=left))
 
 
 def _write(path: Path, custom_model: CustomModel) -> None:

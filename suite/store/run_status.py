@@ -56,11 +56,9 @@ NEW = RunStatus("new")
 
 
 def read_run_status(run: RunDirectory, parents: Mapping[str, RunStatus], *, is_ours: bool = False) -> RunStatus:
-    """Judge where a run stands, whose directory need not exist. Reads files only.
+    """Judge where a run stands, whose directory need not exist, by its files and the runs that it depends on, by id.
 
-    Args:
-        parents: statuses of all runs that it depends on, by id.
-        is_ours: true where this process has locked the run, so that its lock says nothing.
+    ``is_ours``: whether this process has locked the run, so that its lock says nothing.
     """
     own = _by_its_files(run, is_ours)
     if own.result is not None:

@@ -111,15 +111,13 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
 def _choose(run: RunDirectory, resources: Resources, origin: Origin) -> int:
     """The step of the newest checkpoint to go on from; 0 = there is none. Newer ones are set aside, and counted."""
     num_unusable = 0
-    for step in run.checkpoint_steps():
-        reason = _why_unusable(run.checkpoint_at(step), resources, origin)
+    for step in (*run.checkpoint_steps(), 0):
+        reason = _why_unusable(run.checkpoint_at(step), resources, origin) if step else ""
         if not reason:
             break
         print(f"the checkpoint after step {step} cannot be gone on from: {reason}", flush=True)
         run.set_checkpoint_aside(step)
         num_unusable += 1
-    else:
-        step = 0
     if num_unusable:
         record_fallback(run, step, num_unusable)
         print(f"going on from {f'the one after step {step}' if step else 'the start'}", flush=True)

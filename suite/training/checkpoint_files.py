@@ -101,7 +101,7 @@ class CheckpointManifest(Frozen):
 
     def write(self, folder: Path) -> None:
         """Make it the manifest of a folder whose files are complete."""
-        sealed = self.model_copy(update={"sha256": self._own_sha256()})
+        sealed = self.model_copy(sha256=self._own_sha256())
         (folder / _MANIFEST).write_text(sealed.model_dump_json(indent=1), encoding="utf-8")
 
     @classmethod

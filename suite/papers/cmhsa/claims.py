@@ -4,6 +4,8 @@ Left out are the theorems, which tests prove, the accuracies of models that were
 training times, which are of the authors' GPUs.
 """
 
+from functools import partial
+
 from suite.papers.cmhsa import PAPER, recipes
 from suite.papers.cmhsa.cmhsa_cifar100 import rows
 from suite.spec.claims import Claim, Effect, PaperClaims, controlled, logged, number
@@ -25,10 +27,11 @@ def _loss(start: str, warmup: str, epoch: int) -> Effect:
     return logged("cmhsa_warmup", row, "top1", "test_loss", at=epoch / _EPOCHS, table=table)
 
 
+_claim_of_table_1 = partial(Claim, section="Sec. 4.2, Table 1")
+
 _TABLE_1 = (
-    Claim(
+    _claim_of_table_1(
         name="deit_over_vit_on_cifar100",
-        section="Sec. 4.2, Table 1",
         statement="DeiT's augmentation and regularization clearly improve on plain ViT.",
         effects=tuple(_top1(model) - _top1("ViT-base") for model in ("DeiT-small", "DeiT-base")),
         not_testable={
@@ -43,22 +46,19 @@ _TABLE_1 = (
         effects=(_top1("CMHSA-5 (ours)") - _top1("DeiT-base"),),
         primary="2026-11-25",
     ),
-    Claim(
+    _claim_of_table_1(
         name="two_phases_over_deit",
-        section="Sec. 4.2, Table 1",
         statement="Trained in two phases, CMHSA does far better than either DeiT; with 5x5 kernels by nearly 9 points.",
         effects=tuple(_top1(ours) - _top1(model) for ours in _BOTH for model in ("DeiT-small", "DeiT-base")),
     ),
-    Claim(
+    _claim_of_table_1(
         name="attention_phase_adds_to_convolution",
-        section="Sec. 4.2, Table 1",
         statement="The second phase adds to the first: as many epochs of convolutions alone end lower, 5x5 by 2.62 "
         "points.",
         effects=tuple(_top1(f"CMHSA-{size} (ours)") - _top1(f"CMHSA-{size} (1st phase)") for size in (3, 5)),
     ),
-    Claim(
+    _claim_of_table_1(
         name="convolution_phase_is_crucial",
-        section="Sec. 4.2, Table 1",
         statement="Without the first phase, from random weights, attention ends much lower.",
         effects=tuple(_top1(ours) - _top1("CMHSA (2nd phase)") for ours in _BOTH),
     ),
@@ -66,6 +66,8 @@ _TABLE_1 = (
 
 _RANDOM_NEEDS_IT = _loss("random", "without", 20) - _loss("random", "with", 20)
 """The positive control of attention that needs no warm-up: from random weights it needs one."""
+
+_claim_of_figure_2 = partial(Claim, section="Sec. 4.3, Fig. 2", unit="nats")
 
 _WARMUP = (
     Claim(
@@ -82,9 +84,8 @@ _WARMUP = (
         ),
         relation="equal",
     ),
-    Claim(
+    _claim_of_figure_2(
         name="same_loss_without_warmup_after_convolution",
-        section="Sec. 4.3, Fig. 2",
         statement="From a trained convolution the validation losses with and without warm-up are alike on the way.",
         effects=controlled(
             (_loss("convolutional", "without", at) - _loss("convolutional", "with", at) for at in (50, 100)),
@@ -92,23 +93,18 @@ _WARMUP = (
         ),
         relation="equal",
         margin=0.1,  # the paper draws the curves: "similar" is taken for a tenth of a nat
-        unit="nats",
     ),
-    Claim(
+    _claim_of_figure_2(
         name="random_attention_needs_warmup",
-        section="Sec. 4.3, Fig. 2",
         statement="From random weights training is slow without warm-up: after 20 epochs its validation loss is "
         "higher.",
         effects=(_RANDOM_NEEDS_IT,),
-        unit="nats",
     ),
-    Claim(
+    _claim_of_figure_2(
         name="random_attention_loses_sixty_epochs",
-        section="Sec. 4.3, Fig. 2",
         statement="From random weights it takes almost 80 epochs without warm-up to the loss of epoch 20 with it: "
         "after 60 it is not reached.",
         effects=(_loss("random", "without", 60) - _loss("random", "with", 20),),
-        unit="nats",
     ),
 )
 

@@ -67,7 +67,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [entry.model_copy(update={"num_tries": recipes.NUM_TRIES}) for entry in _entries(recipes.LAPTOP)],
+            [entry.model_copy(num_tries=recipes.NUM_TRIES) for entry in _entries(recipes.LAPTOP)],
             "CIFAR-10 at 16 pixels in patches of 4, widths of 48 (DeiT-small 24), three CMHSA and six DeiT layers, "
             "phases of 0.4 epochs; the rows bear the paper's sizes",
             num_evaluations=5,

@@ -56,7 +56,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [entry.model_copy(update={"num_tries": recipes.NUM_TRIES}) for entry in _entries(recipes.LAPTOP)],
+            [entry.model_copy(num_tries=recipes.NUM_TRIES) for entry in _entries(recipes.LAPTOP)],
             "CIFAR-10 at 16 pixels in patches of 4, three layers of width 48, phases of "
             "0.4 epochs, a tenth of each for the warm-up",
             num_evaluations=5,

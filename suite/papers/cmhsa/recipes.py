@@ -18,9 +18,7 @@ BIAS_STRENGTH = 10.0
 """M of the transferred position bias. The proof's M = 40 leaves attention no gradient that AdamW could see; with 10 it
 learns, and takes 1 % of a weight elsewhere. Which M the authors trained with is not stated."""
 
-CMHSA = DEIT.model_copy(
-    update={"name": "cmhsa", "epochs": 200, "batch_size": 128, "learning_rate": 3e-4, "mix_group": 32}
-)
+CMHSA = DEIT.model_copy(name="cmhsa", epochs=200, batch_size=128, learning_rate=3e-4, mix_group=32)
 """A phase: Appendix B, and "all the data augmentation and regularization strategies" of DeiT, unmodified.
 
 Mixup and cutmix are drawn for each 32 images, which one of the authors' four GPUs (Appendix B) holds.
@@ -28,12 +26,10 @@ Mixup and cutmix are drawn for each 32 images, which one of the authors' four GP
 Differs: as DeiT's recipe does. Its smallest learning rate of 1e-5 stays, so that a peak of 1e-5 is constant.
 """
 
-DEIT_CIFAR100 = CMHSA.model_copy(update={"name": "deit_cifar100", "epochs": 400, "learning_rate": 1.25e-4})
+DEIT_CIFAR100 = CMHSA.model_copy(name="deit_cifar100", epochs=400, learning_rate=1.25e-4)
 """DeiT's baselines: 400 epochs. Their learning rate is not stated; it is DeiT's, 5e-4 * batch / 512."""
 
-VIT_CIFAR100 = DEIT_CIFAR100.model_copy(
-    update={"name": "vit_cifar100", "label_smoothing": 0.0, "drop_path": 0.0, **WITHOUT_AUGMENTATION}
-)
+VIT_CIFAR100 = DEIT_CIFAR100.model_copy(name="vit_cifar100", label_smoothing=0.0, drop_path=0.0, **WITHOUT_AUGMENTATION)
 """ViT's baseline: the same without DeiT's augmentation and regularization; random resized crop and flip stay."""
 
 Phase = Literal["convolution", "attention"]
@@ -111,8 +107,7 @@ class Scale:
         parents = self._phase("convolution", f"{name}/convolution", kernel_size=kernel_size)
         phases = self._phase("attention", f"{name}/attention", with_warmup=with_warmup)
         options = {**phases[0].model_options, "bias_strength": BIAS_STRENGTH}
-        started = {"kind": "transfer", "parents": parents, "model_options": options}
-        return tuple(phase.model_copy(update=started) for phase in phases)
+        return tuple(phase.model_copy(kind="transfer", parents=parents, model_options=options) for phase in phases)
 
     def _phase(
         self, phase: Phase, name: str, length: int = 1, kernel_size: int | None = None, with_warmup: bool = True
@@ -133,28 +128,22 @@ class Scale:
         with_warmup: bool = True,
     ) -> Candidates:
         candidates = []
+        lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
         for rate, own_warmup, factor in settings:
             warmup = self.warmup_epochs if own_warmup is None else own_warmup
-            found = self._at_scale(recipe, warmup if with_warmup else 0.0)
+            shorter = recipe.with_epochs(recipe.epochs / self.shortening, warmup if with_warmup else 0.0)
+            schedule = {"learning_rate": rate, "schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag}
             stds = {name: factor * float(options[name]) for name in ("weight_std", "query_key_std") if name in options}
-            own_options = {**options, **stds}
-            candidates.append(self._experiment(model, found.model_copy(update={"learning_rate": rate}), own_options))
+            experiment = Experiment(
+                model=model,
+                dataset=self.dataset,
+                image_size=self.image_size,
+                normalization=self.normalization,
+                recipe=shorter.model_copy(update=schedule),
+                model_options={**options, **stds},
+            )
+            candidates.append(experiment)
         return tuple(candidates)
-
-    def _experiment(self, model: str, recipe: Recipe, options: Mapping[str, Scalar]) -> Experiment:
-        return Experiment(
-            model=model,
-            dataset=self.dataset,
-            image_size=self.image_size,
-            normalization=self.normalization,
-            recipe=recipe,
-            model_options=dict(options),
-        )
-
-    def _at_scale(self, recipe: Recipe, warmup_epochs: float) -> Recipe:
-        shorter = recipe.with_epochs(recipe.epochs / self.shortening, warmup_epochs)
-        lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
-        return shorter.model_copy(update={"schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag})
 
 
 PAPER_SCALE = Scale()
@@ -166,17 +155,15 @@ without DeiT's lag."""
 GPU_NOTE = "the paper's models, images and search, a tenth of its epochs: 20 a phase"
 
 _LAPTOP_PHASE = DEIT_LAPTOP.model_copy(
-    update={
-        "name": "cmhsa_laptop",
-        "epochs": 200,
-        "batch_size": 32,
-        "test_crop": 1.0,
-        "label_smoothing": 0.1,
-        "flip_probability": 0.5,
-        "random_erasing": 0.25,
-    }
+    name="cmhsa_laptop",
+    epochs=200,
+    batch_size=32,
+    test_crop=1.0,
+    label_smoothing=0.1,
+    flip_probability=0.5,
+    random_erasing=0.25,
 )
-_LAPTOP_DEIT = _LAPTOP_PHASE.model_copy(update={"name": "deit_cmhsa_laptop", "epochs": 400, "learning_rate": 3e-3})
+_LAPTOP_DEIT = _LAPTOP_PHASE.model_copy(name="deit_cmhsa_laptop", epochs=400, learning_rate=3e-3)
 
 
 def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]]) -> Scale:
@@ -201,7 +188,7 @@ def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]]) -> Scale:
         schedule_unit="step",
         phase=_LAPTOP_PHASE,
         deit=_LAPTOP_DEIT,
-        vit=_LAPTOP_DEIT.model_copy(update={"name": "vit_cmhsa_laptop", "label_smoothing": 0.0, "random_erasing": 0.0}),
+        vit=_LAPTOP_DEIT.model_copy(name="vit_cmhsa_laptop", label_smoothing=0.0, random_erasing=0.0),
         settings=settings,
         models={"convolution": "cmhsa_conv_micro", "attention": "cmhsa_micro"},
         size={"convolution": size, "attention": {**size, "query_key_std": wide}},

@@ -13,6 +13,7 @@ Left out: hyperparameters, which the protocol holds, and numbers that the paper 
 """
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 
 from suite.papers.convit import PAPER, recipes
@@ -29,7 +30,6 @@ from suite.spec.claims import (
     mean_of,
     number,
     scaled,
-    sized,
     trend,
 )
 
@@ -216,7 +216,8 @@ def _approach(model: str, layer: int) -> Effect:
 
 def _gate(size: str, layer: int) -> Effect:
     effect = logged("convit_probes", f"ConViT-{size}", "mean_gate", "gates", layer=layer)
-    return sized(effect, _GATES_OF_FIG_17[layer]) if size == "S" and layer in _GATES_OF_FIG_17 else effect
+    printed = _GATES_OF_FIG_17.get(layer) if size == "S" else None
+    return effect.model_copy(paper=printed)
 
 
 def _deep_gates(size: str) -> Iterable[Effect]:
@@ -237,16 +238,17 @@ def _first_layers_of_student(method: str) -> Effect:
     return mean_of(logged("convit_distillation", row, "deit_s", "nonlocality", layer=layer) for layer in layers)
 
 
+_claim_of_locality = partial(Claim, unit="patches")
+_claim_of_moves = partial(_claim_of_locality, not_testable=_UNMOVED)
+
 _NONLOCALITY = (
-    Claim(
+    _claim_of_moves(
         name="deits_first_layers_become_local",
         section="Sec. 4, Fig. 5",
         statement="In the first epochs (of 300: ten) attention of DeiT-S becomes more local; of its first four layers.",
         effects=tuple(_approach("DeiT-S", layer) for layer in range(1, 5)),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
-    Claim(
+    _claim_of_locality(
         name="deits_deeper_layers_become_local_and_climb_back",
         section="Sec. 4, Fig. 5",
         statement="So do the layers from the fifth on; then the upper ones, taken for the last three, grow less local.",
@@ -254,24 +256,20 @@ _NONLOCALITY = (
             *(_approach("DeiT-S", layer) for layer in range(5, 13)),
             *(_escape("DeiT-S", layer, _FIRST_EPOCHS) for layer in (10, 11, 12)),
         ),
-        unit="patches",
     ),
-    Claim(
+    _claim_of_locality(
         name="deits_nonlocality_grows_with_depth",
         section="Sec. 4, Fig. 5",
         statement="At the end each layer of DeiT-S is less local than the one before it.",
         effects=tuple(_nonlocality("DeiT-S", layer + 1) - _nonlocality("DeiT-S", layer) for layer in range(1, 12)),
-        unit="patches",
     ),
-    Claim(
+    _claim_of_moves(
         name="convits_first_layers_escape_locality",
         section="Sec. 4, Fig. 5",
         statement="Nonlocality of ConViT-S's GPSA layers grows over the training; of its first three.",
         effects=tuple(_escape("ConViT-S", layer) for layer in range(1, 4)),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
-    Claim(
+    _claim_of_locality(
         name="convits_deeper_layers_escape_locality",
         section="Sec. 4, Fig. 5",
         statement="So it does in the GPSA layers from the fourth on; the second layer ends more local than the first "
@@ -280,19 +278,16 @@ _NONLOCALITY = (
             *(_escape("ConViT-S", layer) for layer in range(4, 1 + _GPSA_LAYERS)),
             *(_nonlocality("ConViT-S", layer) - _nonlocality("ConViT-S", 2) for layer in (1, _GPSA_LAYERS)),
         ),
-        unit="patches",
     ),
-    Claim(
+    _claim_of_moves(
         name="convit_stays_more_local_than_deit",
         section="Sec. 4, Fig. 5; App. D, Fig. 13",
         statement="At the end attention of ConViT is still more local than that of DeiT, at each size.",
         effects=tuple(
             _mean_nonlocality(f"DeiT-{size}") - _mean_nonlocality(f"ConViT-{size}") for size in _POSITIONAL_LAYERS
         ),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
-    Claim(
+    _claim_of_moves(
         name="larger_models_less_local",
         section="App. D, Fig. 13",
         statement="The larger the model, the less local its attention ends: from Ti over S to B, in DeiT and in "
@@ -302,64 +297,56 @@ _NONLOCALITY = (
             for model in ("DeiT", "ConViT")
             for smaller, larger in (("Ti", "S"), ("S", "B"))
         ),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
-    Claim(
+    _claim_of_moves(
         name="first_layers_of_large_models_less_local",
         section="App. D, Fig. 13",
         statement="The first layers of DeiT-B and ConViT-B end less local than those of the Ti models.",
         effects=tuple(_nonlocality(f"{model}-B", 1) - _nonlocality(f"{model}-Ti", 1) for model in ("DeiT", "ConViT")),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
-    Claim(
+    _claim_of_moves(
         name="distillation_makes_deit_more_local",
         section="Sec. 4, App. B, Fig. 10",
         statement="Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, of which "
         "the laptop's network has five in all.",
         effects=(_first_layers_of_student("No") - _first_layers_of_student("Hard"),),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
 )
 
+_claim_of_gates = partial(Claim, unit="gate")
+
 _GATES = (
-    Claim(
+    _claim_of_gates(
         name="gates_fall",
         section="Sec. 4, Fig. 6; App. D, Fig. 14",
         statement="From 0.731, where they start, gates fall over the training: attention turns to content, at each "
         "size.",
         effects=tuple(below(_mean_gate(size), 0.7311) for size in _POSITIONAL_LAYERS),
-        unit="gate",
         not_testable=_SAME_GATES,
     ),
-    Claim(
+    _claim_of_gates(
         name="gates_of_every_layer_fall",
         section="Sec. 4, Fig. 6",
         statement="They fall in each of ConViT-S's GPSA layers, by the mean over its heads.",
         effects=tuple(below(_gate("S", layer), 0.7311) for layer in range(1, 1 + _GPSA_LAYERS)),
-        unit="gate",
     ),
-    Claim(
+    _claim_of_gates(
         name="gates_of_s_go_to_zero_from_layer_6",
         section="Sec. 4, Fig. 6",
         statement="From layer 6 on the gates of ConViT-S end near 0: position is hardly attended to.",
         effects=tuple(_deep_gates("S")),
         relation="equal",
         margin=_HARDLY,
-        unit="gate",
     ),
-    Claim(
+    _claim_of_gates(
         name="gates_of_ti_and_b_go_to_zero_in_deep_layers",
         section="Sec. 4, App. D, Fig. 14",
         statement="So they do from layer 5 on in ConViT-Ti, and from layer 7 on in ConViT-B.",
         effects=(*_deep_gates("Ti"), *_deep_gates("B")),
         relation="equal",
         margin=_HARDLY,
-        unit="gate",
     ),
-    Claim(
+    _claim_of_gates(
         name="first_layers_keep_looking_at_position",
         section="Sec. 4, Fig. 6; App. D, Fig. 14",
         statement="Position is still attended to in the first 4 layers of ConViT-Ti, 5 of S and 6 of B, by the mean "
@@ -369,14 +356,12 @@ _GATES = (
             for size, num_layers in _POSITIONAL_LAYERS.items()
             for layer in range(1, 1 + num_layers)
         ),
-        unit="gate",
     ),
-    Claim(
+    _claim_of_gates(
         name="larger_convits_look_more_at_position",
         section="Sec. 4, App. D, Fig. 14",
         statement="The larger the model, the more of it looks at position; by the mean of all gates.",
         effects=(_mean_gate("S") - _mean_gate("Ti"), _mean_gate("B") - _mean_gate("S")),
-        unit="gate",
         not_testable=_SAME_GATES,
     ),
 )
@@ -432,24 +417,23 @@ def _tenth(better: str, baseline: str) -> Effect:
     return _table3(better, baseline, "ten_percent_data_top1")
 
 
+_claim_of_table_3 = partial(Claim, section="Sec. 4, Table 3")
+
 _ABLATION = (
-    Claim(
+    _claim_of_table_3(
         name="gpsas_parts_help_on_all_images",
-        section="Sec. 4, Table 3",
         statement="On all images GPSA layers without gates or convolutional start bring 2.5 points over DeiT; that "
         "start adds a little (2.9), and gates a little more to it (3.1).",
         effects=(_table3("d", "e"), _table3("b", "d"), _table3("a", "b")),
     ),
-    Claim(
+    _claim_of_table_3(
         name="gates_alone_are_no_help",
-        section="Sec. 4, Table 3",
         statement="On all images gates without the convolutional start make no difference.",
         effects=(_table3("c", "d"),),
         relation="equal",
     ),
-    Claim(
+    _claim_of_table_3(
         name="gpsas_parts_help_on_few_images",
-        section="Sec. 4, Table 3",
         statement="On a tenth of the images GPSA alone brings 6.8 points, gates 2.3 more, the convolutional start 2.8 "
         "and both 5.1, more than either.",
         effects=(
@@ -461,29 +445,25 @@ _ABLATION = (
             _tenth("a", "c"),
         ),
     ),
-    Claim(
+    _claim_of_table_3(
         name="gates_and_start_matter_more_on_few_images",
-        section="Sec. 4, Table 3",
         statement="What gates, the convolutional start and both add is more on a tenth of the images than on all.",
         effects=tuple(_tenth(row, "d") - _table3(row, "d") for row in "cba"),
     ),
-    Claim(
+    _claim_of_table_3(
         name="frozen_random_attention_is_far_worse",
-        section="Sec. 4, Table 3",
         statement="On all images GPSA layers that are frozen at random weights lose 5.4 points to DeiT.",
         effects=(_table3("e", "g"),),
     ),
-    Claim(
+    _claim_of_table_3(
         name="frozen_convolutions_almost_equal_deit",
-        section="Sec. 4, Table 3",
         statement="On all images GPSA layers that are frozen at random convolutions nearly equal DeiT, 0.5 points "
         "below.",
         effects=(_table3("f", "e"),),
         relation="equal",
     ),
-    Claim(
+    _claim_of_table_3(
         name="frozen_convolutions_over_deit_on_few_images",
-        section="Sec. 4, Table 3",
         statement="On a tenth of the images the frozen convolutions are 6.5 points better than DeiT.",
         effects=(_tenth("f", "e"),),
     ),
@@ -505,13 +485,11 @@ _WITHOUT_GATES = (
         "below.",
         effects=(_figure9(_PSA, _EARLY) - _figure9(_DEIT_B, _EARLY), _figure9(_DEIT_B) - _figure9(_PSA)),
     ),
-    Claim(
+    _claim_of_moves(
         name="vanilla_psa_stays_convolutional",
         section="App. A",
         statement="Without gates attention stays where it started: it ends more local than that of DeiT-B.",
         effects=(number("convit_psa", _DEIT_B, "mean_nonlocality") - number("convit_psa", _PSA, "mean_nonlocality"),),
-        unit="patches",
-        not_testable=_UNMOVED,
     ),
 )
 
@@ -525,24 +503,24 @@ def _masked(layers: str, column: str) -> Effect:
     return number("convit_masking", layers, column, "convit_table6")
 
 
+_claim_of_masks = partial(Claim, not_testable=_NOTHING_TO_MASK)
+
 _MASKING = (
-    Claim(
+    _claim_of_masks(
         name="deit_needs_its_position_embedding_more",
         section="Sec. 3, App. F, Table 5",
         statement="Without position embedding at test time DeiT-Ti loses much, ConViT-Ti far less.",
         effects=(_lost("DeiT-Ti"), _lost("DeiT-Ti") - _lost("ConViT-Ti")),
-        not_testable=_NOTHING_TO_MASK,
     ),
-    Claim(
+    _claim_of_masks(
         name="first_layers_need_position_as_much_as_content",
         section="App. F, Table 6",
         statement="In the first three layers it costs alike to mask either.",
         effects=(_masked("3", "mask_position") - _masked("3", "mask_content"),),
         relation="equal",
         margin=2.0,  # the paper calls its own 1.2 points alike
-        not_testable=_NOTHING_TO_MASK,
     ),
-    Claim(
+    _claim_of_masks(
         name="position_is_needed_first_and_content_everywhere",
         section="App. F, Table 6",
         statement="In the first three layers masking content costs accuracy, and so does masking position; in all GPSA "
@@ -551,7 +529,6 @@ _MASKING = (
             *(_masked("3", "no_mask") - _masked("3", f"mask_{part}") for part in ("content", "position")),
             _masked("10", "mask_position") - _masked("10", "mask_content"),
         ),
-        not_testable=_NOTHING_TO_MASK,
     ),
 )
 

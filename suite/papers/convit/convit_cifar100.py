@@ -16,18 +16,18 @@ from suite.spec.suite import Headline, Suite, Table
 
 def _laptop(family: recipes.Family, size: str) -> Experiment:
     experiment = recipes.laptop(family, size, patch_size=8)
-    recipe = experiment.recipe.model_copy(update={"crop": "none", "crop_padding": 0, "test_crop": 1.0})
-    return experiment.model_copy(update={"image_size": 64, "recipe": recipe})
+    recipe = experiment.recipe.model_copy(crop="none", crop_padding=0, test_crop=1.0)
+    return experiment.model_copy(image_size=64, recipe=recipe)
 
 
 def _gpu(family: recipes.Family, size: str) -> Experiment:
-    return recipes.gpu(family, size).model_copy(update={"dataset": "cifar100"})
+    return recipes.gpu(family, size).model_copy(dataset="cifar100")
 
 
 def _paper(family: recipes.Family, size: str) -> Experiment:
     experiment = recipes.paper(family, size)
     recipe = experiment.recipe.with_epochs(3000)
-    return experiment.model_copy(update={"dataset": "cifar100", "normalization": "imagenet", "recipe": recipe})
+    return experiment.model_copy(dataset="cifar100", normalization="imagenet", recipe=recipe)
 
 
 def _fill(size: str, family: recipes.Family, experiment: Experiment) -> Entry:

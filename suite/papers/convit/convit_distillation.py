@@ -27,7 +27,6 @@ _STUDENTS: dict[str, tuple[recipes.Family, str]] = {
     "deit_b": ("deit", "B"),
     "convit_s_plus": ("convit", "S+"),
 }
-_TITLES = {"deit_s": "DeiT-S", "deit_b": "DeiT-B", "convit_s_plus": "ConViT-S+"}
 
 
 def _entries(train: Callable[[recipes.Family, str], Experiment], teacher: Experiment | str) -> list[Entry]:
@@ -36,7 +35,7 @@ def _entries(train: Callable[[recipes.Family, str], Experiment], teacher: Experi
     entries = []
     for column, (family, size) in _STUDENTS.items():
         alone = train(family, size)
-        taught = alone.model_copy(update={"kind": "distillation", **source})
+        taught = alone.model_copy(kind="distillation", **source)
         for method, experiment in zip(_METHODS, (alone, taught), strict=True):
             entries.append(Entry(row=(method,), columns={column: "top1_percent"}, experiment=experiment))
     return entries
@@ -76,8 +75,8 @@ SUITE = Suite(
             name="curves",
             item="Table 4, over the epochs",
             panels={
-                title: {method: Place(row=(method,), column=column) for method in _METHODS}
-                for column, title in _TITLES.items()
+                f"{recipes.TITLES[family]}-{size}": {m: Place(row=(m,), column=column) for m in _METHODS}
+                for column, (family, size) in _STUDENTS.items()
             },
         ),
     ),

@@ -26,7 +26,7 @@ def _entries(scale: recipes.Scale, dataset: str, num_layers: dict[str, int]) -> 
         for strength in _STRENGTHS:
             options = {} if layers == "0" else {"locality_strength": float(strength)}
             experiment = scale("convit", "S+", num_gpsa_layers=num_layers[layers], **options)
-            experiment = experiment.model_copy(update={"dataset": dataset})
+            experiment = experiment.model_copy(dataset=dataset)
             entries.append(Entry(row=(layers, strength), columns={"top1": "top1_percent"}, experiment=experiment))
     return entries
 

@@ -12,6 +12,7 @@ class. On ``laptop`` the models train on a tenth of the images, so that there ar
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 from suite.base.frozen import Scalar
 from suite.papers.convit import PAPER, recipes
@@ -42,7 +43,7 @@ def _untrained(network: Experiment) -> list[Entry]:
     entries = []
     for layer, switches in _UNTRAINED.items():
         options = {**network.model_options, **switches}
-        maps = network.model_copy(update={"kind": "maps", "model_options": options})
+        maps = network.model_copy(kind="maps", model_options=options)
         entries.append(Entry(table=_MAPS, row=(_row(layer),), columns={"top1": "top1_percent"}, experiment=maps))
     return entries
 
@@ -65,13 +66,10 @@ def _both(size: str, table: str = "") -> dict[str, Place]:
     return {name: Place(row=(name,), column="top1", table=table) for name in names}
 
 
-def _nonlocality(name: str, item: str, size: str) -> LayerFigure:
-    return LayerFigure(name=name, item=item, quantity="nonlocality", models=_both(size))
-
-
-def _gates(name: str, item: str, size: str) -> LayerFigure:
-    model = f"ConViT-{size}"
-    return LayerFigure(name=name, item=item, quantity="gates", models={model: _both(size)[model]})
+def _layers(figure: str, quantity: Literal["nonlocality", "gates"], size: str) -> LayerFigure:
+    """Fig. 5, 6, 13 or 14: of both models, or the gates that ConViT alone has."""
+    models = {name: at for name, at in _both(size).items() if quantity == "nonlocality" or name.startswith("ConViT")}
+    return LayerFigure(name=f"figure{figure}", item=f"Fig. {figure}", quantity=quantity, models=models)
 
 
 SUITE = Suite(
@@ -124,13 +122,13 @@ SUITE = Suite(
             num_images=1,
             color_scale="model",
         ),
-        _nonlocality("figure5", "Fig. 5", "S"),
-        _gates("figure6", "Fig. 6", "S"),
+        _layers("5", "nonlocality", "S"),
+        _layers("6", "gates", "S"),
         MapsFigure(name="figure7", item="Figs 7 and 16", what="images", models=_both("Ti", _MAPS)),
-        _nonlocality("figure13a", "Fig. 13a", "Ti"),
-        _nonlocality("figure13b", "Fig. 13b", "B"),
-        _gates("figure14a", "Fig. 14a", "Ti"),
-        _gates("figure14b", "Fig. 14b", "B"),
+        _layers("13a", "nonlocality", "Ti"),
+        _layers("13b", "nonlocality", "B"),
+        _layers("14a", "gates", "Ti"),
+        _layers("14b", "gates", "B"),
         MapsFigure(
             name="figure15",
             item="Fig. 15",

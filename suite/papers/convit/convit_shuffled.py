@@ -34,7 +34,7 @@ def _entries(as_they_are: dict[recipes.Family, Experiment], patch_size: int) -> 
 
 def _shuffle(of: Experiment, shuffle: Shuffled, patch_size: int) -> Experiment:
     size = 0 if shuffle == "none" else patch_size
-    return of.model_copy(update={"shuffle": shuffle, "shuffle_patch_size": size})
+    return of.model_copy(shuffle=shuffle, shuffle_patch_size=size)
 
 
 SUITE = Suite(

@@ -3,7 +3,7 @@
 Suites that ask for the same family, size, fraction and switches get the same experiment, and so share its finished run.
 """
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar
 from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR, DEIT_SCARCE, DEIT_SMALL_IMAGES
@@ -134,27 +134,24 @@ class Scale(Protocol):
 
 def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
-    model = _model_name(family, size)
-    return Experiment(
-        model=model,
-        model_options=changed_options(model, options, among=_SWITCHES),
-        dataset="imagenet",
-        image_size=224,
-        train_fraction=fraction,
-        recipe=_of_size(DEIT, size).with_epochs(DEIT.epochs / fraction),
-    )
+    return _full(DEIT, family, size, fraction, options, dataset="imagenet", image_size=224)
 
 
 def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
-    model = _model_name(family, size)
+    return _full(DEIT_CIFAR, family, size, fraction, {"patch_size": 4, **options}, dataset="cifar10", image_size=32)
+
+
+def _full(
+    recipe: Recipe, family: Family, size: str, fraction: float, options: dict[str, Scalar], **images: Any
+) -> Experiment:
+    model = f"{family}_{size.lower().replace('+', '_plus')}"
     return Experiment(
         model=model,
-        model_options={"patch_size": 4, **changed_options(model, options, among=_SWITCHES)},
-        dataset="cifar10",
-        image_size=32,
+        model_options=changed_options(model, options, among=_SWITCHES),
         train_fraction=fraction,
-        recipe=_of_size(DEIT_CIFAR, size).with_epochs(DEIT_CIFAR.epochs / fraction),
+        recipe=_of_size(recipe, size).with_epochs(recipe.epochs / fraction),
+        **images,
     )
 
 
@@ -196,7 +193,7 @@ def micro_by_ratios(family: Family, *, fraction: float = 1.0) -> Experiment:
     few = _scarce(family, dim // 8, num_heads, LAPTOP_MICRO_LENGTH, fraction, weight_std=weight_std(dim // 8, dim))
     epochs = round(DESKTOP_MICRO_SEEN / (50_000 * few.train_fraction), 9)
     recipe = DEIT_SMALL_IMAGES.with_epochs(epochs, warmup_epochs=epochs / 10)
-    return few.model_copy(update={"images_drawn_by_seed": True, "recipe": recipe})
+    return few.model_copy(images_drawn_by_seed=True, recipe=recipe)
 
 
 def laptop_teacher() -> Experiment:
@@ -232,10 +229,6 @@ def _scarce(family: Family, dim: int, num_heads: int, length: Length, fraction: 
     )
 
 
-def _model_name(family: Family, size: str) -> str:
-    return f"{family}_{size.lower().replace('+', '_plus')}"
-
-
 def _of_size(recipe: Recipe, size: str) -> Recipe:
     """Adapt the recipe of Ti and S to a size.
 
@@ -245,9 +238,13 @@ def _of_size(recipe: Recipe, size: str) -> Recipe:
     """
     mix_group = recipe.mix_group and (recipe.mix_group if size in ("Ti", "S") else 64)
     if not size.endswith("+"):
-        return recipe.model_copy(update={"mix_group": mix_group})
-    changes = {"batch_size": recipe.batch_size // 2, "learning_rate": 0.4 * recipe.learning_rate}
-    return recipe.model_copy(update={"name": f"{recipe.name}_plus", "mix_group": mix_group, **changes})
+        return recipe.model_copy(mix_group=mix_group)
+    return recipe.model_copy(
+        name=f"{recipe.name}_plus",
+        batch_size=recipe.batch_size // 2,
+        learning_rate=0.4 * recipe.learning_rate,
+        mix_group=mix_group,
+    )
 
 
 def _short(recipe: Recipe, epochs: float) -> Recipe:

@@ -26,21 +26,15 @@ NUM_TRIES = 35  # settings of ``benchmarks/laptop_profile.py`` that both familie
 _BEST = "convit_figure11c"
 
 
-def _fill(row: str, family: recipes.Family, experiment: Experiment) -> list[Entry]:
-    columns = {f"{family}_top1": "top1_percent", f"{family}_top5": "top5_percent"}
-    best = {f"{family}_best_top1": "best_top1_percent"}
-    return [
-        Entry(row=(row,), columns=columns, experiment=experiment),
-        Entry(table=_BEST, row=(row,), columns=best, experiment=experiment),
-    ]
-
-
-_CELLS = [(row, family, fraction) for row, fraction in FRACTIONS.items() for family in recipes.TITLES]
-
-
-def _on_a_cpu(make: Callable[..., Experiment]) -> list[Entry]:
-    found = [entry for row, family, f in _CELLS for entry in _fill(row, family, make(family, fraction=f))]
-    return [entry.model_copy(update={"num_tries": NUM_TRIES}) for entry in found]
+def _entries(make: Callable[..., Experiment], *size: str, num_tries: int = 1) -> list[Entry]:
+    entries = []
+    for row, fraction in FRACTIONS.items():
+        for family in recipes.TITLES:
+            of_run = {"row": (row,), "experiment": make(family, *size, fraction=fraction), "num_tries": num_tries}
+            columns = {f"{family}_top1": "top1_percent", f"{family}_top5": "top5_percent"}
+            entries.append(Entry(columns=columns, **of_run))
+            entries.append(Entry(table=_BEST, columns={f"{family}_best_top1": "best_top1_percent"}, **of_run))
+    return entries
 
 
 def _ratios(images_seen: int) -> str:
@@ -79,23 +73,21 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _on_a_cpu(recipes.micro),
+            _entries(recipes.micro, num_tries=NUM_TRIES),
             f"{recipes.LAPTOP_MICRO_LENGTH.images}; {recipes.EIGHTH}; {_ratios(18_000)}",
             num_evaluations=1,
         ),
         "desktop": Profile.desktop(
-            _on_a_cpu(recipes.micro_by_ratios),
+            _entries(recipes.micro_by_ratios, num_tries=NUM_TRIES),
             f"CIFAR-10 at 32 pixels, 10,000 images the full set, drawn anew by each seed, 600,000 images seen, DeiT's "
             f"augmentation; {recipes.EIGHTH}; {_ratios(recipes.DESKTOP_MICRO_SEEN)}",
             num_evaluations=5,
         ),
         "gpu": Profile.gpu(
-            [entry for row, family, f in _CELLS for entry in _fill(row, family, recipes.gpu(family, "Ti", fraction=f))],
+            _entries(recipes.gpu, "Ti"),
             "CIFAR-10 at 32 pixels, the paper's Ti models with 4x4 patches, 300 epochs of the full set",
         ),
-        "paper": Profile.paper(
-            entry for row, family, f in _CELLS for entry in _fill(row, family, recipes.paper(family, "S", fraction=f))
-        ),
+        "paper": Profile.paper(_entries(recipes.paper, "S")),
     },
     headline=Headline(
         text="ConViT over DeiT on 5 % of the images",

@@ -13,27 +13,23 @@ from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 
 ATTENTION = RESNET.model_copy(
-    update={
-        "name": "cordonnier_attention",
-        "schedule": "cosine",
-        "milestones": (),
-        "schedule_epochs": 300.6,  # 300 * 501 steps of epochs of 500
-        "warmup_epochs": 15.03,  # 5 %
-        "cosine_after_warmup": True,
-    }
+    name="cordonnier_attention",
+    schedule="cosine",
+    milestones=(),
+    schedule_epochs=300.6,  # 300 * 501 steps of epochs of 500
+    warmup_epochs=15.03,  # 5 %
+    cosine_after_warmup=True,
 )
 """``RESNET``'s training by another schedule. Only the authors' code says that its learning rate is 0 in the first
 epoch, that it is laid out for 501 steps an epoch where there are 500, and that centers and widths of heads do not
 decay."""
 
 FINE_TUNING = ATTENTION.model_copy(
-    update={
-        "name": "cordonnier_fine_tuning",
-        "epochs": 100,
-        "schedule_epochs": 100.2,
-        "warmup_epochs": 5.01,
-        "learning_rate": 0.01,
-    }
+    name="cordonnier_fine_tuning",
+    epochs=100,
+    schedule_epochs=100.2,
+    warmup_epochs=5.01,
+    learning_rate=0.01,
 )
 """After pruning: "a smaller learning rate (divided by 10)", and by the authors' code 100 epochs more."""
 
@@ -67,7 +63,7 @@ class Scale:
     def pruned(self) -> Experiment:
         """The generalized quadratic network without its degenerate heads, trained on (Appendix A.1)."""
         parent = self.network("sa_quadratic_generalized")
-        return parent.then("pruning", **self.pruning).model_copy(update={"recipe": self._scaled(FINE_TUNING)})
+        return parent.then("pruning", **self.pruning).model_copy(recipe=self._scaled(FINE_TUNING))
 
     def _experiment(self, model: str, recipe: Recipe, options: Mapping[str, Scalar]) -> Experiment:
         return Experiment(
@@ -83,17 +79,15 @@ class Scale:
         if self.shrinkage == 1:
             return recipe
         return recipe.model_copy(
-            update={
-                "name": f"{recipe.name}_{self.name}",
-                "epochs": recipe.epochs / self.shrinkage,
-                "schedule_epochs": recipe.schedule_epochs / self.shrinkage,
-                "warmup_epochs": recipe.warmup_epochs / self.shrinkage,
-                "milestones": tuple(milestone / self.shrinkage for milestone in recipe.milestones),
-                "schedule_unit": "step",
-                "batch_size": self.batch_size,
-                "crop": "none",
-                "crop_padding": 0,
-            }
+            name=f"{recipe.name}_{self.name}",
+            epochs=recipe.epochs / self.shrinkage,
+            schedule_epochs=recipe.schedule_epochs / self.shrinkage,
+            warmup_epochs=recipe.warmup_epochs / self.shrinkage,
+            milestones=tuple(milestone / self.shrinkage for milestone in recipe.milestones),
+            schedule_unit="step",
+            batch_size=self.batch_size,
+            crop="none",
+            crop_padding=0,
         )
 
 

@@ -1,5 +1,7 @@
 """Training recipes of the papers as data, and what smaller scales leave out of them."""
 
+from typing import Any
+
 from suite.spec.recipe import Recipe
 
 DEIT = Recipe(
@@ -47,7 +49,7 @@ DEIT_NOTES = (
 
 BEST_NOTE = "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch."
 
-WITHOUT_AUGMENTATION = {
+WITHOUT_AUGMENTATION: dict[str, Any] = {
     "rand_augment": "",
     "color_jitter": 0.0,
     "random_erasing": 0.0,
@@ -59,14 +61,12 @@ WITHOUT_AUGMENTATION = {
 }
 
 DEIT_CIFAR = DEIT.model_copy(
-    update={
-        "name": "deit_cifar",
-        "crop": "pad",
-        "crop_padding": 4,
-        "schedule_unit": "step",
-        "schedule_lag_epochs": 0,
-        **WITHOUT_AUGMENTATION,
-    }
+    name="deit_cifar",
+    crop="pad",
+    crop_padding=4,
+    schedule_unit="step",
+    schedule_lag_epochs=0,
+    **WITHOUT_AUGMENTATION,
 )
 """DeiT's recipe for CIFAR at 32 pixels.
 
@@ -76,16 +76,14 @@ DeiT's lag.
 """
 
 DEIT_LAPTOP = DEIT_CIFAR.model_copy(
-    update={
-        "name": "deit_laptop",
-        "batch_size": 64,
-        "learning_rate": 6e-3,
-        "crop": "none",
-        "crop_padding": 0,
-        "label_smoothing": 0.0,
-        "drop_path": 0.0,
-        "precision": "fp32",
-    }
+    name="deit_laptop",
+    batch_size=64,
+    learning_rate=6e-3,
+    crop="none",
+    crop_padding=0,
+    label_smoothing=0.0,
+    drop_path=0.0,
+    precision="fp32",
 )
 """``DEIT_CIFAR`` for a run of under a minute on one core.
 
@@ -93,22 +91,18 @@ Left out beside that recipe's: the crop, label smoothing and stochastic depth, w
 Changed: batch 64 at learning rate 6e-3; fp32, the faster one for small matrices on a CPU.
 """
 
-DEIT_SCARCE = DEIT_LAPTOP.model_copy(
-    update={"name": "deit_scarce", "learning_rate": 2e-3, "crop": "pad", "crop_padding": 4}
-)
+DEIT_SCARCE = DEIT_LAPTOP.model_copy(name="deit_scarce", learning_rate=2e-3, crop="pad", crop_padding=4)
 """``DEIT_LAPTOP`` for many epochs of few images: ``DEIT_CIFAR``'s padded crop, and a third of the learning rate."""
 
 DEIT_SMALL_IMAGES = DEIT.model_copy(
-    update={
-        "name": "deit_small_images",
-        "batch_size": 64,
-        "mix_group": 16,
-        "learning_rate": DEIT_SCARCE.learning_rate,
-        "drop_path": 0.0,
-        "schedule_unit": "step",
-        "schedule_lag_epochs": 0,
-        "precision": "fp32",
-    }
+    name="deit_small_images",
+    batch_size=64,
+    mix_group=16,
+    learning_rate=DEIT_SCARCE.learning_rate,
+    drop_path=0.0,
+    schedule_unit="step",
+    schedule_lag_epochs=0,
+    precision="fp32",
 )
 """DeiT's whole augmentation on CIFAR's images of 32 pixels, for a CPU.
 

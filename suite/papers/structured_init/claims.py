@@ -12,6 +12,7 @@ Left out: hyperparameters, which the protocol holds, and theorems.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import product
 
 from suite.papers.structured_init import PAPER
@@ -42,6 +43,8 @@ def _structured_over_conventional(dataset: str) -> Iterable[Effect]:
 
 _BEST_SETTING = _table1("Sinusoidal PE", "average_pooling")
 
+_claim_of_table_2 = partial(Claim, section="Sec. 5.2, Table 2")
+
 _DATASETS = (
     Claim(
         name="sinusoids_and_pooling_are_best",
@@ -60,41 +63,35 @@ _DATASETS = (
         effects=(_on("cifar10", "Imp.-3", "Trunc Normal"),),
         primary="2026-11-25",
     ),
-    Claim(
+    _claim_of_table_2(
         name="wider_impulse_over_truncated_normal_on_cifar10",
-        section="Sec. 5.2, Table 2",
         statement="So are impulses in a 5x5 window.",
         effects=(_on("cifar10", "Imp.-5", "Trunc Normal"),),
     ),
-    Claim(
+    _claim_of_table_2(
         name="impulse_by_queries_and_keys_alone_on_cifar10",
-        section="Sec. 5.2, Table 2",
         statement="On CIFAR-10 impulses are better than Kaiming uniform, from which they differ in queries and keys "
         "alone.",
         effects=tuple(_on("cifar10", impulse, "Kaiming Uniform") for impulse in _IMPULSES),
     ),
-    Claim(
+    _claim_of_table_2(
         name="mimetic_over_conventional_on_cifar10",
-        section="Sec. 5.2, Table 2",
         statement="On CIFAR-10 mimetic initialization is better than Kaiming uniform and truncated normal.",
         effects=tuple(_on("cifar10", "Mimetic", baseline) for baseline in _CONVENTIONAL),
     ),
-    Claim(
+    _claim_of_table_2(
         name="structured_over_conventional_on_cifar100_and_svhn",
-        section="Sec. 5.2, Table 2",
         statement="So they are on CIFAR-100 and SVHN, impulses by 2 to 4 points over truncated normal.",
         effects=(*_structured_over_conventional("cifar100"), *_structured_over_conventional("svhn")),
     ),
-    Claim(
+    _claim_of_table_2(
         name="impulse_on_par_with_mimetic_on_cifar10",
-        section="Sec. 5.2, Table 2",
         statement="Impulse initialization is as good as mimetic on CIFAR-10 or better: not more than a point below.",
         effects=tuple(_on("cifar10", impulse, "Mimetic") for impulse in _IMPULSES),
         relation="no worse",
     ),
-    Claim(
+    _claim_of_table_2(
         name="impulse_on_par_with_mimetic_on_cifar100_and_svhn",
-        section="Sec. 5.2, Table 2",
         statement="So it is on SVHN and, in a 5x5 window, on CIFAR-100.",
         effects=(
             _on("cifar100", "Imp.-5", "Mimetic"),
@@ -138,16 +135,17 @@ def _gain_at(width: int, heads: int, method: str, baseline: str) -> Effect:
 
 _WIDE = (256, 512)
 
+_claim_of_table_3 = partial(Claim, section="Sec. 5.3, Table 3")
+_claim_of_table_5 = partial(Claim, section="Sec. 5.5, Table 5")
+
 _HEADS = (
-    Claim(
+    _claim_of_table_3(
         name="impulse_gains_from_heads_in_vit_t",
-        section="Sec. 5.3, Table 3",
         statement="What impulses gain over truncated normal in ViT-T is more with 8 heads than with 3.",
         effects=tuple(_gain("vit_t_h8", impulse) - _gain("vit_t_h3", impulse) for impulse in _IMPULSES),
     ),
-    Claim(
+    _claim_of_table_3(
         name="impulse_gains_from_size",
-        section="Sec. 5.3, Table 3",
         statement="It is more in ViT-S than in ViT-T, with few heads and with many.",
         effects=tuple(
             _gain(f"vit_s_{more}", impulse) - _gain(f"vit_t_{less}", impulse)
@@ -155,9 +153,8 @@ _HEADS = (
             for less, more in (("h3", "h6"), ("h8", "h16"))
         ),
     ),
-    Claim(
+    _claim_of_table_3(
         name="mimetic_loses_by_heads_in_vit_t",
-        section="Sec. 5.3, Table 3",
         statement="From mimetic initialization ViT-T is less accurate with 8 heads than with 3, and impulses gain on "
         "it.",
         effects=(
@@ -186,27 +183,24 @@ _HEADS = (
         statement="In the narrowest ViT, with 4 heads, impulses are better than Kaiming uniform and truncated normal.",
         effects=tuple(_gain_at(64, 4, impulse, baseline) for impulse, baseline in product(_IMPULSES, _CONVENTIONAL)),
     ),
-    Claim(
+    _claim_of_table_5(
         name="impulse_over_conventional_at_widths_of_table_5",
-        section="Sec. 5.5, Table 5",
         statement="At widths of 256 and 512 they are so with any number of heads.",
         effects=tuple(
             _gain_at(width, heads, impulse, baseline)
             for width, heads, impulse, baseline in product(_WIDE, (4, 8, 16, 32), _IMPULSES, _CONVENTIONAL)
         ),
     ),
-    Claim(
+    _claim_of_table_5(
         name="impulse_over_mimetic_from_8_heads_on",
-        section="Sec. 5.5, Table 5",
         statement="Impulses are better than all others in nearly all of these: than mimetic from 8 heads on.",
         effects=tuple(
             _gain_at(width, heads, impulse, "Mimetic")
             for width, heads, impulse in product(_WIDE, (8, 16, 32), _IMPULSES)
         ),
     ),
-    Claim(
+    _claim_of_table_5(
         name="best_impulse_over_best_of_others",
-        section="Sec. 5.5, Table 5",
         statement="At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other "
         "initialization.",
         effects=tuple(
@@ -232,18 +226,18 @@ def _short_of_trained(kernel_size: int, width: int, frozen: str) -> Effect:
 _KERNELS = (3, 5, 8)
 _FROZEN = ("random", "impulse")
 
+_claim_of_table_4 = partial(Claim, section="Sec. 5.5, Table 4")
+
 _CONVMIXERS = (
-    Claim(
+    _claim_of_table_4(
         name="frozen_filters_close_to_trained",
-        section="Sec. 5.5, Table 4",
         statement="ConvMixers whose filters are frozen, random or impulses, are comparable with trained ones.",
         effects=tuple(_short_of_trained(k, w, frozen) for k, w, frozen in product(_KERNELS, _WIDE, _FROZEN)),
         relation="equal",
         margin=5.0,  # the paper's own gaps, which it calls comparable, go from .6 to 4.5 points
     ),
-    Claim(
+    _claim_of_table_4(
         name="box_filters_far_below_other_frozen_ones",
-        section="Sec. 5.5, Table 4",
         statement="Box filters are not: other frozen filters are better, and nearer to trained ones than to boxes.",
         effects=tuple(
             effect
@@ -252,18 +246,16 @@ _CONVMIXERS = (
             for effect in (over_box, over_box - _short_of_trained(k, w, frozen))
         ),
     ),
-    Claim(
+    _claim_of_table_4(
         name="frozen_filters_fall_behind_by_kernel_size",
-        section="Sec. 5.5, Table 4",
         statement="The larger the kernel, the farther frozen filters are behind trained ones.",
         effects=tuple(
             _short_of_trained(larger, width, frozen) - _short_of_trained(smaller, width, frozen)
             for (smaller, larger), width, frozen in product(((3, 5), (5, 8)), _WIDE, _FROZEN)
         ),
     ),
-    Claim(
+    _claim_of_table_4(
         name="frozen_filters_catch_up_by_width",
-        section="Sec. 5.5, Table 4",
         statement="At twice the width they are nearer to trained ones.",
         effects=tuple(
             _short_of_trained(kernel_size, 256, frozen) - _short_of_trained(kernel_size, 512, frozen)
@@ -323,29 +315,28 @@ def _beside(method: str, layer: int, at: float = 0.0) -> Effect:
     return logged("init_attention_maps", method, "top1", "between", layer=layer, of_heads=step, at=at)
 
 
+_claim_of_maps = partial(Claim, unit="percent of attention")
+
 _MAPS = (
-    Claim(
+    _claim_of_maps(
         name="impulses_start_beside_the_diagonal",
         section="Sec. 5.4, Fig. 3",
         statement="Before training, patches of the first layer attend more to those beside them from impulses than "
         "from mimetic and random initialization.",
         effects=tuple(_beside("Imp.-3", 1) - _beside(other, 1) for other in ("Mimetic", "Trunc Normal")),
-        unit="percent of attention",
     ),
-    Claim(
+    _claim_of_maps(
         name="impulses_are_less_visible_in_deeper_layers",
         section="Sec. 5.4, Fig. 3; App. C.3, Fig. 4",
         statement="They do so less in deeper layers: less in the third than in the first.",
         effects=(_beside("Imp.-3", 1) - _beside("Imp.-3", 3),),
-        unit="percent of attention",
     ),
-    Claim(
+    _claim_of_maps(
         name="trained_impulses_look_farther",
         section="App. C.3, Fig. 6",
         statement="After training, networks that began with impulses attend less to the patches beside them, in each "
         "of the first three layers.",
         effects=tuple(_beside("Imp.-3", layer) - _beside("Imp.-3", layer, 1.0) for layer in (1, 2, 3)),
-        unit="percent of attention",
     ),
 )
 

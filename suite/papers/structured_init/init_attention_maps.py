@@ -17,18 +17,14 @@ from suite.spec.figures import MapsFigure
 from suite.spec.profile import Entry, Place
 from suite.spec.suite import Headline, Suite, Table
 
-METHODS = ("Imp.-3", "Mimetic", "Trunc Normal")
+METHODS = {"Impulse (Imp.-3)": "Imp.-3", "Mimetic": "Mimetic", "Random (Trunc Normal)": "Trunc Normal"}
 
 
 def _entries(make: Callable[[str], Experiment]) -> list[Entry]:
-    return [recipes.entry((method,), "top1", make(method).then("maps")) for method in METHODS]
+    return [recipes.entry((method,), "top1", make(method).then("maps")) for method in METHODS.values()]
 
 
-_PLACES = {
-    "Impulse (Imp.-3)": Place(row=("Imp.-3",), column="top1"),
-    "Mimetic": Place(row=("Mimetic",), column="top1"),
-    "Random (Trunc Normal)": Place(row=("Trunc Normal",), column="top1"),
-}
+_PLACES = {title: Place(row=(method,), column="top1") for title, method in METHODS.items()}
 
 SUITE = Suite(
     name="init_attention_maps",

@@ -12,7 +12,6 @@ from suite.spec.profile import Place
 from suite.spec.suite import Headline, Suite, Table
 
 MODELS = {"vit_t_h3": ("vit_t", 3), "vit_t_h8": ("vit_t", 8), "vit_s_h6": ("vit_s", 6), "vit_s_h16": ("vit_s", 16)}
-LAPTOP_HEADS = {"vit_t_h3": 3, "vit_t_h8": 8}
 
 _PAPER = [
     recipes.entry((method,), column, recipes.vit(method, model=model, dataset="cifar100", num_heads=num_heads))
@@ -22,7 +21,8 @@ _PAPER = [
 _LAPTOP = [
     recipes.entry((method,), column, recipes.laptop_vit(method, num_heads=num_heads))
     for method in recipes.METHODS
-    for column, num_heads in LAPTOP_HEADS.items()
+    for column, (model, num_heads) in MODELS.items()
+    if model == "vit_t"
 ]
 
 SUITE = Suite(

@@ -58,7 +58,7 @@ Differs: bf16 autocast, where the authors' code used fp16. RandAugment's rotatio
 default draws bilinear or bicubic for each.
 """
 
-CIFAR_CONVMIXER = CIFAR.model_copy(update={"name": "structured_init_convmixer", "learning_rate": 0.01, "epochs": 100})
+CIFAR_CONVMIXER = CIFAR.model_copy(name="structured_init_convmixer", learning_rate=0.01, epochs=100)
 """Sec. 5.5: as Sec. 5.1, except for the learning rate and the number of epochs."""
 
 IMAGENET = Recipe(
@@ -91,21 +91,19 @@ Differs: RandAugment's rotations and shears are bicubic, where timm's interpolat
 """
 
 IMAGENET_AS_THE_CODE = IMAGENET.model_copy(
-    update={
-        "name": "structured_init_imagenet_as_the_code",
-        "batch_size": 4096,
-        "learning_rate": 4e-3,
-        "adam_epsilon": 1e-8,
-        "weight_decay": 0.05,
-        "clip_grad_norm": 0.0,
-        "schedule": "cosine",
-        "schedule_unit": "epoch",
-        "warmup_epochs": 50,
-        "warmup_learning_rate": 1e-5,
-        "mixup": 1.0,
-        "cutmix": 0.8,
-        "mix_group": 512,  # 8 processes
-    }
+    name="structured_init_imagenet_as_the_code",
+    batch_size=4096,
+    learning_rate=4e-3,
+    adam_epsilon=1e-8,
+    weight_decay=0.05,
+    clip_grad_norm=0.0,
+    schedule="cosine",
+    schedule_unit="epoch",
+    warmup_epochs=50,
+    warmup_learning_rate=1e-5,
+    mixup=1.0,
+    cutmix=0.8,
+    mix_group=512,  # 8 processes
 )
 """The ImageNet command in the authors' repository, which is not ConvMixer's, for ``imagenet_vit``."""
 
@@ -123,18 +121,16 @@ class Setting(NamedTuple):
 
 
 LAPTOP = CIFAR.model_copy(
-    update={
-        "name": "structured_init_laptop",
-        "epochs": 0.8,
-        "batch_size": 64,
-        "learning_rate": 2e-3,
-        "adam_epsilon": 1e-8,
-        "schedule_unit": "step",
-        "warmup_epochs": 0.08,
-        "test_crop": 0.875,  # without effect on images of the model's own size; keeps the finished runs' ids
-        "rand_augment": "",
-        "precision": "fp32",
-    }
+    name="structured_init_laptop",
+    epochs=0.8,
+    batch_size=64,
+    learning_rate=2e-3,
+    adam_epsilon=1e-8,
+    schedule_unit="step",
+    warmup_epochs=0.08,
+    test_crop=0.875,  # without effect on images of the model's own size; keeps the finished runs' ids
+    rand_augment="",
+    precision="fp32",
 )
 """``CIFAR`` for a minute on one core, of which a tenth is warm-up.
 
@@ -154,13 +150,11 @@ TUNED = {
 NUM_TRIES = 12  # settings that were tried for each method
 
 LAPTOP_CONVMIXER = LAPTOP.model_copy(
-    update={
-        "name": "structured_init_convmixer_laptop",
-        "epochs": 1.5,
-        "warmup_epochs": 0.15,
-        "batch_size": 128,
-        "learning_rate": 0.01,
-    }
+    name="structured_init_convmixer_laptop",
+    epochs=1.5,
+    warmup_epochs=0.15,
+    batch_size=128,
+    learning_rate=0.01,
 )
 """``CIFAR_CONVMIXER`` in the same way, at its own learning rate."""
 
@@ -178,13 +172,9 @@ def _experiment(model: str, recipe: Recipe, options: dict[str, Scalar], dataset:
 
 
 def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **options: Scalar) -> Experiment:
-    """The paper's ViT on a set of 32 x 32 images.
+    """The paper's ViT, "vit_t" or "vit_s", on a set of 32 x 32 images, from one of ``METHODS``.
 
-    Args:
-        method: one of ``METHODS``.
-        model: one of the paper's sizes, "vit_t" or "vit_s".
-        dataset: a set of 32 x 32 images.
-        options: options of the model; those at their default leave the experiment as it is.
+    Options of the model that are at their default leave the experiment as it is.
     """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 
@@ -192,7 +182,7 @@ def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **option
 def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
     """ViT-T on ImageNet-1K with patches of 16 x 16 pixels; mean and deviation are timm's default for it, .5."""
     experiment = _experiment("vit_t", recipe, {"initialization": METHODS[method], "patch_size": 16}, "imagenet")
-    return experiment.model_copy(update={"image_size": 224, "normalization": "half"})
+    return experiment.model_copy(image_size=224, normalization="half")
 
 
 def laptop_vit(
@@ -217,7 +207,7 @@ def laptop_vit(
     of_rule = weight_scale(dim, paper_dim) if method == "Trunc Normal" else 1.0
     shape: dict[str, Scalar] = {"dim": dim, "depth": depth, "patch_size": 4, "weight_scale": chosen.scale * of_rule}
     warmup = round(LAPTOP.epochs * chosen.warmup, 9)
-    recipe = LAPTOP.model_copy(update={"learning_rate": chosen.learning_rate, "warmup_epochs": warmup})
+    recipe = LAPTOP.model_copy(learning_rate=chosen.learning_rate, warmup_epochs=warmup)
     return _experiment("vit_t", recipe, {"initialization": METHODS[method], **shape, **options})
 
 
@@ -253,7 +243,7 @@ def profiles(
         num_tries: settings that were tried for each of the laptop's configurations.
     """
     own = Profile.paper(paper)
-    laptop = [entry.model_copy(update={"num_tries": num_tries}) for entry in laptop]
+    laptop = [entry.model_copy(num_tries=num_tries) for entry in laptop]
     return {
         "laptop": Profile.laptop(laptop, note, num_evaluations=2),
         "gpu": Profile.gpu(own.entries, ""),

@@ -78,10 +78,13 @@ def make_result(
         measured: other fields of ``Result``, such as the parameters, which ZeRO stage 3 hides in ``network``.
     """
     attempts, device = read_attempts(run), device_name(resources)
-    attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
+    attempts[-1:] = [attempt.model_copy(ended_at=time.time()) for attempt in attempts[-1:]]  # this one
     images_seen = num_steps * experiment.recipe.batch_size
     images_per_s = images_seen / max(train_s, 1e-9)
-    flops = _count(experiment, images.info.num_classes, network)
+    options = options_to_count(experiment) | pruned_options(network)  # a pruned network has fewer heads than these say
+    sizes = {"num_classes": images.info.num_classes, "image_size": experiment.image_size}
+    flops = count_flops(experiment.model, **sizes, **options)
+    mfu = mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
     inherited_s = parent.result.lineage_train_s if parent is not None and experiment.inherits_weights else 0.0
     return Result(
         format_version=RESULT_FORMAT,
@@ -113,9 +116,7 @@ def make_result(
         energy_kwh=energy_kwh(attempts),
         peak_memory_gb=peak_memory_gb(attempts),
         plan_sha256=resources.plan_sha256,
-        mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
-        if experiment.is_trained
-        else None,
+        mfu_percent=mfu if experiment.is_trained else None,
         inference_images_per_s=accuracy.images_per_s,
         num_macs=flops.total // 2,
         num_linear_macs=flops.linear // 2,
@@ -127,12 +128,6 @@ def make_result(
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         **measured,
     )
-
-
-def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
-    """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
-    options = options_to_count(experiment) | pruned_options(network)
-    return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
 
 
 def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) -> float | None:

@@ -148,7 +148,7 @@ class ImageSet:
     @property
     def _copied_manifest(self) -> Manifest:
         assert self.manifest
-        return self.manifest.model_copy(update={"root": None, "shards_url": None})
+        return self.manifest.model_copy(root=None, shards_url=None)
 
 
 @contextlib.contextmanager

@@ -86,4 +86,4 @@ def _stage(dataset: str, resources: Resources, watch: Watch) -> Resources:
         told = f"warning: images are not staged in {stage}: {what}. They are read where they are"
         print(told, file=sys.stderr, flush=True)
         return resources
-    return resources.model_copy(update={"data_dir": str(target), "loader": found.loader})
+    return resources.model_copy(data_dir=str(target), loader=found.loader)

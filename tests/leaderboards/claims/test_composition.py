@@ -2,7 +2,7 @@
 
 import pytest
 
-from suite.spec.claims import Logged, above, below, logged, mean_of, number, scaled, sized
+from suite.spec.claims import Logged, above, below, logged, mean_of, number, scaled
 
 NUMBERS = {"a": 3.0, "b": 10.0, "c": 2.0}
 A, B, C = (number("any", row, "top1") for row in NUMBERS)
@@ -40,12 +40,13 @@ def test_an_effect_is_the_arithmetic_of_its_numbers(effect, expected):
     ],
 )
 def test_a_stated_size_goes_through_the_same_arithmetic(compose):
-    effects = [sized(effect, NUMBERS[name]) for effect, name in zip((A, B, C), NUMBERS, strict=True)]
+    sizes = [{"paper": number} for number in NUMBERS.values()]
+    effects = [effect.model_copy(update=size) for effect, size in zip((A, B, C), sizes, strict=True)]
     assert compose(*effects).paper == pytest.approx(value(compose(A, B, C)))
 
 
 def test_a_mean_with_one_unknown_size_has_none():
-    assert mean_of([sized(A, 3.0), B]).paper is None
+    assert mean_of([A.model_copy(update={"paper": 3.0}), B]).paper is None
 
 
 def test_what_runs_log_stands_at_the_place_of_their_cell():
