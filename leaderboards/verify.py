@@ -27,14 +27,9 @@ from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.exit_codes import Exit
-<<<<<<< HEAD
 from suite.base.files import default_data_dir, sha256_of, write_atomically
-from suite.spec.experiment import with_ancestors
-=======
-from suite.base.files import sha256_of, write_atomically
 from suite.plugins.find_plugin import check_version
 from suite.spec.experiment import Experiment, with_ancestors
->>>>>>> audit
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
 
