@@ -7,7 +7,7 @@ folder. Options of the command line win.
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, Valida
 from suite.base.arguments import COMMAND
 from suite.base.errors import SpecError, unknown_name
 from suite.base.frozen import Frozen
+from suite.base.reading import describe
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>#\[\]-]+")
 _GPUS = re.compile(r"(?:[\w.-]*[A-Za-z][\w.-]*:)?([1-9]\d{0,5})|[\w.-]*[A-Za-z][\w.-]*")  # 4, h100:4, 1g.10gb:2, h100
@@ -37,27 +38,6 @@ def sbatch_value(text: str) -> str:
     if not _VALUE.fullmatch(text):
         raise SpecError(f"{text!r} cannot be passed to sbatch: expected no spaces, quotes, line breaks or $")
     return text
-
-
-def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
-    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
-    parts = [pair.partition("=") for pair in pairs]
-    found: dict[str, str | bool] = _check_more({key: value if separator else True for key, separator, value in parts})
-    return found
-
-
-def _check_more(given: Any) -> Any:
-    """Check sbatch's options by their names; what is no table is left to pydantic."""
-    if not isinstance(given, dict):
-        return given
-    for key, value in given.items():
-        if key not in _ALLOWED:
-            raise unknown_name("key of --slurm", key, _ALLOWED)
-        if isinstance(value, bool) and key not in _FLAGS:
-            raise SpecError(f"--slurm {key!r}: expected KEY=VALUE")
-    return {
-        key: value if value is True else sbatch_value(str(value)) for key, value in given.items() if value is not False
-    }
 
 
 def _spell(value: object) -> object:
@@ -109,14 +89,20 @@ class Site(Frozen):
     runs: Path | None = None
     data_dir: Path | None = None
     stage: str | None = None
-    sbatch: Annotated[dict[str, str | bool], BeforeValidator(_check_more)] = Field(default_factory=dict)
+    sbatch: dict[str, str | bool] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
-    def _move(cls, given: Any) -> Any:
-        """Put an option of sbatch that has a field of its own there."""
+    def _check_more(cls, given: Any) -> Any:
+        """Check sbatch's options by their names, and put one that has a field of its own there."""
         if not isinstance(given, dict) or not isinstance(more := given.get("sbatch"), dict):
             return given
+        for key, value in more.items():
+            if key not in _ALLOWED:
+                raise unknown_name("key of --slurm or [sbatch]", key, _ALLOWED)
+            if isinstance(value, bool) and key not in _FLAGS:
+                raise SpecError(f"--slurm {key!r}: expected KEY=VALUE")
+        more = {key: value is True or sbatch_value(str(value)) for key, value in more.items() if value is not False}
         moved: dict[str, Any] = {_OWN_FIELDS[key]: more[key] for key in more if key in _OWN_FIELDS}
         moved |= {"container_runtime": "pyxis"} if "container" in moved else {}
         return given | moved | {"sbatch": {key: more[key] for key in more if key not in _OWN_FIELDS}}
@@ -172,16 +158,10 @@ def _make_site(fields: Mapping[str, Any], where: str) -> Site:
         return Site.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name, words = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
-            raise unknown_name(f"key of {where}:", name, Site.model_fields) from error
-        found = f"{name}: " if name else ""
-        if first["type"] != "value_error":
-            found, words = (
-                f"{name} is {first['input']!r}: ",
-                words.replace("Input should be", "expected").replace("tuple", "list"),
-            )
-        raise SpecError(f"{where}: {found}{words}") from error
+            raise unknown_name(f"key of {where}:", str(first["loc"][0]), Site.model_fields) from error
+        words = describe(error).replace("Value error, ", "").replace("Input should be", "expected")
+        raise SpecError(f"{where}: {words.replace('tuple', 'list')}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:
