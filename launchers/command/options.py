@@ -73,47 +73,39 @@ class GridOptions:
     site_check: bool = False
 
     def __post_init__(self) -> None:
-        if self.watch and not self.status:
-            raise SpecError("--watch goes with --status")
-        looks = self.list_suites or self.show or self.dry_run or self.status or self.check
-        if self.json and (not looks or self.watch or self.cancel or self.freeze is not None):
-            raise SpecError(
-                "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check"
-            )
-        if self.cancel and (self.status or self.dry_run or self.only):
-            raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
-        if self.serve is not None and (
-            self.json or self.dry_run or self.show or self.list_suites or self.check or self.cancel
-        ):
-            raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
-        if self.tune and self.serve is not None:
-            raise SpecError("--tune goes without --serve, whose page would not show the tries: serve it later")
-        if self.tune and (self.until is not None or TUNED in self.profile):
-            raise SpecError("--tune goes with a profile that is not tuned, and a fixed number of --seeds")
-        if self.until is not None and self.only:
-            raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")
-        if self.until is not None and self.max_seeds < FIRST_LOOK:
-            raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
-        self._check_freeze()
-        if self.runs_per_gpu and (self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1):
-            raise SpecError(
-                "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
-                "it goes with none of --cluster slurm, --max-parallel, --ranks-per-node"
-            )
-        if self.compiled and self.zero_stage == 3:
-            raise SpecError("--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer")
-        if self.teacher_weights is not None and not self.teacher_weights.is_file():
-            raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
-
-    def _check_freeze(self) -> None:
-        if self.freeze is not None and self.only:
-            raise SpecError("--freeze writes down all of a profile: it takes no --only")
-        if self.looks and (self.freeze is None or self.until is not None):
-            raise SpecError("--looks goes with --freeze and a fixed number of --seeds")
-        rising = sorted(set(self.looks))
-        if self.looks and (list(self.looks) != rising or rising[-1] != len(self.seeds) or len(rising) > MOST_LOOKS):
-            last = f"the last of them {len(self.seeds)}"
-            raise SpecError(f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, {last}")
+        waits, freezes, serves = self.until is not None, self.freeze is not None, self.serve is not None
+        only_looks = self.list_suites or self.show or self.dry_run or bool(self.check)
+        shares_gpus_elsewhere = self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1
+        looks, num_seeds, weights = sorted(set(self.looks)), len(self.seeds), self.teacher_weights
+        refusals = {
+            "--watch goes with --status": self.watch and not self.status,
+            "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check":
+                self.json and (not (only_looks or self.status) or self.watch or self.cancel or freezes),
+            "--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only":
+                self.cancel and (self.status or self.dry_run or self.only),
+            "--serve shows a grid at work: it goes with training, or with --status":
+                serves and (self.json or only_looks or self.cancel),
+            "--tune goes without --serve, whose page would not show the tries: serve it later": self.tune and serves,
+            "--tune goes with a profile that is not tuned, and a fixed number of --seeds":
+                self.tune and (waits or TUNED in self.profile),
+            "--seeds until=… trains all configurations of the headline together: it takes no --only":
+                waits and self.only,
+            f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more":
+                waits and self.max_seeds < FIRST_LOOK,
+            "--freeze writes down all of a profile: it takes no --only": freezes and self.only,
+            "--looks goes with --freeze and a fixed number of --seeds": looks and (not freezes or waits),
+            f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, the last of them {num_seeds}":
+                looks and (list(self.looks) != looks or looks[-1] != num_seeds or len(looks) > MOST_LOOKS),
+            "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
+            "it goes with none of --cluster slurm, --max-parallel, --ranks-per-node":
+                self.runs_per_gpu and shares_gpus_elsewhere,
+            "--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer":
+                self.compiled and self.zero_stage == 3,
+            f"--teacher-weights {weights}: there is no such file": weights is not None and not weights.is_file(),
+        }  # fmt: skip
+        for words, holds in refusals.items():
+            if holds:
+                raise SpecError(words)
 
     @property
     def profile_name(self) -> str:
