@@ -52,8 +52,7 @@ def before(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> lis
     """The words before a command that this program runs in the image; Docker as this user, on this machine's network.
 
     Args:
-        program: name of the runtime that is none of srun's.
-        mounts: folders that it mounts, as ``mounts_of`` lists them.
+        mounts: folders, as ``mounts_of`` lists them.
         on_gpu: whether the run needs NVIDIA's GPUs, unless the site's own options name others.
     """
     if program == "docker":

@@ -173,7 +173,6 @@ class LocalPool:
 
     Args:
         plan: runs, parents before those that need them.
-        max_parallel: number of runs that go at once, at most.
         gpus: GPUs that are handed out to them; None on a machine without.
         server: server that forks runs of one rank; None: each loads the libraries itself, as several ranks do.
     """

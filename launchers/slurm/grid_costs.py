@@ -56,13 +56,7 @@ def describe_costs(costs: Costs) -> str:
 def make_answer(
     suite: str, profile_name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]
 ) -> Status:
-    """Say as data what ``--status`` shows.
-
-    Args:
-        suite, profile_name, profile: grid.
-        found: status of each of its runs.
-        troubles: problems of nodes and jobs, in words.
-    """
+    """Say as data what ``--status`` shows of a grid's runs, with the troubles of nodes in words."""
     names = describe([status.job.experiment for status in found])
     runs = []
     for status in found:

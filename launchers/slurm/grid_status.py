@@ -123,7 +123,8 @@ class _SlurmsWord:
         self._store, self._submissions = store, find_submissions(store)
         names = [submission.name for submission in self._submissions]
         users = find_users(store, self._submissions)
-        queue = sorted(slurm.read_queue(users) if names else [], key=_is_later, reverse=True)
+        queue = slurm.read_queue(users) if names else []
+        queue.sort(key=lambda job: (job.state == "PD", int(job.job_id.partition("_")[0])), reverse=True)
         self._queue = {(job.submission, job.task): job for job in queue}  # of a chain the job that goes on now
         microseconds = [int(name.rpartition("-")[2], 16) for name in names]
         oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
@@ -181,10 +182,6 @@ class _SlurmsWord:
         start = next((self._lost[place] for place in reversed(places) if place in self._lost), None)
         why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
         return JobStatus(job, known.state, why, **common)
-
-
-def _is_later(job: QueuedJob) -> tuple[bool, int]:
-    return job.state == "PD", int(job.job_id.partition("_")[0])
 
 
 def _name_owner(tried: Sequence[Attempt]) -> str:

@@ -38,11 +38,9 @@ _REQUEUE_TIMEOUT_S = 120.0  # a controller that restarts does not answer
 
 
 def end_task(store: Path, name: str, first_task: int, status: int) -> int:
-    """Requeue this job if a run of its task is open and has a chance; returns the job's exit status.
+    """Requeue this job, whose processes ended with a status, if a run of its task is open and has a chance.
 
-    Args:
-        first_task: first task of the job's array.
-        status: exit status of the processes.
+    Returns the job's exit status. ``first_task`` is the first task of the job's array.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder = submissions_folder(store) / name
@@ -57,14 +55,7 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
 
 
 def _judge(folder: Path, submission: Submission, task: int, status: int, has_next: bool) -> int:
-    """Look at the runs of a task, and requeue its job where that helps; returns the job's exit status.
-
-    Args:
-        folder, submission: submission and its folder.
-        task: number of the task.
-        status: exit status of the processes.
-        has_next: whether another job of the chain comes.
-    """
+    """Look at a task's runs, and requeue its job where that helps and no other job of its chain comes."""
     store, experiments = folder.parents[1], submission.experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
     found = [find_run_status(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]

@@ -28,10 +28,7 @@ class BatchScript:
     def __init__(self, folder: Path, parameters: Mapping[str, Any], num_jobs: int | None = None) -> None:
         self._folder = folder
         self._given = {key: value for key, value in parameters.items() if value is not None} | {"map_count": num_jobs}
-        self._given["srun_args"] = [
-            "--export=ALL",
-            *self._given.get("srun_args", ()),
-        ]  # else a site may leave out PYTHONPATH
+        self._given["srun_args"] = ["--export=ALL", *parameters["srun_args"]]  # else a site may leave out PYTHONPATH
 
     def script(self, command: str) -> str:
         """The text that sbatch would be given."""

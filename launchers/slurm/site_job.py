@@ -25,11 +25,13 @@ class SiteJob:
     def __init__(self, site: Site, store: Path, code: str, resources: Resources) -> None:
         self._site, self._code, self._resources = site, code, resources
         self._on_gpu = resources.device == "gpu"
+        self._threads = {"OMP_NUM_THREADS": str(resources.threads_per_rank)}
         self._runtime, self._mounts = "", list[str]()
         if site.container is not None:
             weights = resources.teacher_weights
             self._runtime = runtime_of(site, in_job=True)
             self._mounts = mounts_of(site, [store, Path(weights).parent if weights else None], resources.data_dir)
+        self.srun_options = pyxis(site, self._mounts) if self._runtime == "pyxis" else []  # they start the container
 
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
         """List what sbatch and srun are asked for, by submitit's names."""
@@ -48,21 +50,12 @@ class SiteJob:
             "srun_args": [f"--cpus-per-task={threads}", *self.srun_options],
         }
 
-    @property
-    def srun_options(self) -> list[str]:
-        """Those of pyxis, where it starts the container."""
-        return pyxis(self._site, self._mounts) if self._runtime == "pyxis" else []
-
     def setup(self) -> list[str]:
         """The site's lines before a job's processes, and where these import from and how many threads they have."""
         path = f"export PYTHONPATH={shlex.quote(self._code)}${{PYTHONPATH:+:$PYTHONPATH}}"
         if self._runtime:
             path = f"image={shlex.quote(str(self._site.container))}"  # for job_end.sh
         return [*self._site.setup, path, *(f"export {name}={value}" for name, value in self._threads.items())]
-
-    @property
-    def _threads(self) -> dict[str, str]:
-        return {"OMP_NUM_THREADS": str(self._resources.threads_per_rank)}
 
     def command(self, module: str, arguments: Sequence[str]) -> str:
         """Spell the start of a module of ours; where pyxis starts the container, srun has to be before it."""

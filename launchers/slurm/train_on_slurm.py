@@ -26,7 +26,6 @@ from leaderboards.schemas.answers import Plan
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import naming_disk_errors, wait_for_lock
-from suite.plugins.find_plugin import list_plugins
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 
@@ -65,21 +64,20 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         missing, queued, num_left = _missing(grid, plan)
         missing = [run for run in missing if tried[run.job.experiment.id] < site.chain]
         free = max(0, site.max_arrays - len(set(queued.values()))) if site.max_arrays else None
-        submitter = _submitter(grid, missing, queued, free) if missing and free != 0 else None
+        submitter = Submitter(missing, grid.suite, options, queued, free) if missing and free != 0 else None
         if submitter is not None:
             _check_owners(options.runs, missing)
             grid.make_store(console)
             grid.make_data_ready(missing)
-            grid.enter_custom_models(missing, console)
+        grid.enter_custom_models(missing if submitter is not None else (), console)
+        if submitter is not None:
             submitter.test()
-        else:
-            grid.enter_custom_models((), console)
         if not tried:
             grid.forget_failures(plan)
         if submitter is not None:
             refusal = submitter.submit()
-            ids = ", ".join(submitter.job_ids)
-            console.print(f"submitted {len(submitter.submitted)} runs as {submitter.num_jobs} jobs: array {ids}")
+            ids, num_jobs = ", ".join(submitter.job_ids), sum(map(len, submitter.arrays()))
+            console.print(f"submitted {len(submitter.submitted)} runs as {num_jobs} jobs: array {ids}")
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         elif missing:
@@ -87,9 +85,8 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         else:
             console.print("nothing to submit")
         if num_left:
-            console.print(
-                f"{num_left} more need runs that another grid trains: start this one again once they are done"
-            )
+            done = "start this one again once they are done"
+            console.print(f"{num_left} more need runs that another grid trains: {done}")
     return submitter.submitted if submitter is not None else []
 
 
@@ -200,7 +197,7 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], console: Console) -> Pla
     open_runs = [run for run in plan if run.status.is_open]
     site = grid.options.site
     if open_runs:
-        submitter = _submitter(grid, open_runs)
+        submitter = Submitter(open_runs, grid.suite, grid.options)
         console.print(submitter.script(), soft_wrap=True)
         if shutil.which("sbatch"):
             submitter.test()
@@ -210,24 +207,6 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], console: Console) -> Pla
     num_jobs = site.concurrency or -(-len(open_runs) // site.runs_per_job)
     num_devices = max(1, num_jobs) * plan[0].job.resources.num_ranks
     return print_cost(console, grid.suite, grid.profile_name, grid.profile, plan, num_devices)
-
-
-def _submitter(
-    grid: GridRequest, runs: list[PlannedRun], queued: dict[str, str] | None = None, max_arrays: int | None = None
-) -> Submitter:
-    options = grid.options
-    return Submitter(
-        runs, options.runs, grid.suite, grid.profile_name, options.seeds, options.site, queued=queued,
-        max_arrays=max_arrays, suite_source=_locate(options.suite or ""),
-    )  # fmt: skip
-
-
-def _locate(suite: str) -> str:
-    """Where a job, which starts in another folder, finds a suite that is none of ours; "" for one of ours."""
-    place, separator, attribute = suite.rpartition(":")
-    if place.endswith(".py"):
-        return f"{Path(place).absolute()}:{attribute}"
-    return suite if separator or suite in list_plugins("suites") else ""
 
 
 def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[PlannedRun], dict[str, str], int]:

@@ -106,7 +106,6 @@ class Following:
     """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
     Args:
-        name: id of the run.
         papers: papers' numbers that its result is set beside.
         keepalive: function that is called for every line that the tracker has taken, and before it is closed.
     """

@@ -88,8 +88,7 @@ def following(
     """Track what the block inside trains.
 
     Args:
-        suite: suite as ``get_suite`` takes it.
-        profile: profile of the suite, for the paper's numbers.
+        suite, profile: as ``get_suite`` takes them, for the paper's numbers.
         runs: ids of the experiments; a finished run is tracked, too, unless it has been.
         say: function that reports a tracker that fails, once.
         last_s: seconds for what is left at the end.

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from launchers.command.command_line import parse_options
+from launchers.command.options import GridOptions
 from launchers.command.site_file import Site, read_site, sbatch_value
 from launchers.core.plan import make_plan
 from launchers.slurm import queries as slurm
@@ -41,8 +42,11 @@ def tools(tmp_path, monkeypatch):
 
 def submitter(tmp_path, experiments=EXPERIMENTS, queued=None, max_arrays=None, **site):
     plan = make_plan(experiments, tmp_path, Resources())
-    options = {"queued": queued, "max_arrays": max_arrays}
-    return Submitter(plan, tmp_path, SUITE, "smoke", range(3), Site(**site), **options)
+    return Submitter(plan, SUITE, options_of(tmp_path, **site), queued, max_arrays)
+
+
+def options_of(store, **site):
+    return GridOptions(suite=SUITE.name, profile="smoke", seeds=range(3), runs=store, site=Site(**site))
 
 
 def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools):
@@ -100,7 +104,7 @@ def test_an_option_of_sbatch_that_needs_no_value_is_given_without_one(tmp_path, 
 @pytest.mark.parametrize("name", ["a\\b", "a%j", "a:b", "a\nb", "a\udcffb"])
 def test_a_store_whose_jobs_could_not_log_or_import_there_is_refused(tmp_path, tools, name):
     with pytest.raises(SpecError, match="could not write logs or import code"):
-        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", range(3), Site())
+        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), SUITE, options_of(tmp_path / name))
 
 
 HOSTILE = {

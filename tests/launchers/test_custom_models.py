@@ -9,7 +9,7 @@ from launchers.command.command_line import parse_options
 from launchers.command.custom_models import check, parse_custom_model, refuse_broken
 from launchers.command.grid_request import GridRequest
 from launchers.grid import main
-from launchers.slurm.train_on_slurm import _locate
+from launchers.slurm.submit import _locate
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.papers import get_suite
