@@ -108,14 +108,11 @@ class GridRequest:
             folder.mkdir(parents=True, exist_ok=True)
             check_locks(folder)
         except OSError as error:
-            raise SpecError(
-                f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
-            ) from error
+            expected = "expected a folder of yours"
+            raise SpecError(f"--runs {self.options.runs} cannot be written to: {error.strerror}; {expected}") from error
         if why := lock_of_one_node(folder):
-            console.print(
-                f"warning: {folder} may keep locks on this node alone ({why}): start no grid on another node over it",
-                style="yellow",
-            )
+            where = f"{folder} may keep locks on this node alone ({why})"
+            console.print(f"warning: {where}: start no grid on another node over it", style="yellow")
 
     def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""

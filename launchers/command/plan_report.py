@@ -96,36 +96,30 @@ def _estimate(profile: Profile, plan: Sequence[PlannedRun]) -> list[answers.RunO
 def print_suites(console: Console) -> answers.SuiteList:
     """Print every suite, how many runs each of its profiles has, and what they cost; returns the same."""
     suites = [get_suite(name) for name in list_suites()]
-    profiles = {(suite.name, name): profile for suite in suites for name, profile in suite.profiles.items()}
-    names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
-    grids = {key: profile.experiments() for key, profile in profiles.items()}
+    names = [name for name in get_args(ProfileName) if any(name in suite.profiles for suite in suites)]
+    grids = {(s.name, name): profile.experiments() for s in suites for name, profile in s.profiles.items()}
     _count_models(console, [experiment for grid in grids.values() for experiment in grid], Resources())
     columns = (Column(name, no_wrap=True) for name in names)
-    table = Table("suite", *columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    sizes = {key: _size(profile, grids[key]) for key, profile in profiles.items()}
+    table, listed = Table("suite", *columns, box=box.SIMPLE_HEAD, pad_edge=False), []
     for suite in suites:
-        keys = [(suite.name, name) for name in names]
-        costs = [_write_size(sizes[key], "\n") if key in sizes else "" for key in keys]
+        profiles = {name: suite.profiles[name] for name in names if name in suite.profiles}
+        sizes = {name: _size(profile, grids[suite.name, name]) for name, profile in profiles.items()}
+        costs = [_write_size(sizes[name], "\n") if name in sizes else "" for name in names]
         what = Text(f"{suite.name}\n", "bold").append(f"{suite.paper.partition(' (')[0]}, {suite.item}\n", "not bold")
         table.add_row(what.append(suite.question, "not bold dim"), *costs)
+        about = {field: getattr(suite, field) for field in ("name", "paper", "item", "question")}
+        listed.append(answers.ListedSuite(**about, profiles=sizes))
     console.print(table)
     console.print("Runs a seed, and hours at the rate that a profile states. All suites together, shared runs once:")
     for name in names:
-        own = {key: profile for key, profile in profiles.items() if key[1] == name}
-        distinct = {experiment.id: experiment for key in own for experiment in grids[key]}
-        console.print(f"  {name}: {_write_size(_size(next(iter(own.values())), distinct.values()))}")
+        own = [suite for suite in suites if name in suite.profiles]
+        distinct = {experiment.id: experiment for suite in own for experiment in grids[suite.name, name]}
+        console.print(f"  {name}: {_write_size(_size(own[0].profiles[name], distinct.values()))}")
     kinds: tuple[Kind, ...] = ("suites", "models", "image_sets")
     plugins = {kind: list(list_plugins(kind)) for kind in kinds}
     for kind, found in plugins.items():
         if found:
             console.print(f"Installed plug-ins among {kind.replace('_', ' ')}: {', '.join(found)}")
-    listed = [
-        answers.ListedSuite(
-            **{field: getattr(suite, field) for field in ("name", "paper", "item", "question")},
-            profiles={name: sizes[suite.name, name] for name in names if (suite.name, name) in sizes},
-        )
-        for suite in suites
-    ]
     return answers.SuiteList(suites=listed, plugins=plugins)
 
 

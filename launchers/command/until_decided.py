@@ -14,14 +14,13 @@ from leaderboards.text.notation import format_signed
 from suite.base.errors import SpecError
 from suite.papers import get_suite
 
-Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives the exit status
 
-
-def train_until(options: GridOptions, train: Train, console: Console) -> int:
+def train_until(options: GridOptions, train: Callable[[GridOptions], int], console: Console) -> int:
     """Train five seeds a configuration, then one more each, until the headline is decided or ``--max-seeds`` are done.
 
     The same command goes on where the last one ended: seeds that are done are not trained again. With ``--detach`` it
     submits the seeds that come next, and returns. The exit status is that of the first training that failed, else 0.
+    ``train`` trains a grid of a fixed number of seeds, and returns its exit status.
 
     Raises:
         SpecError: the profile leaves the headline empty.

@@ -126,7 +126,7 @@ class Following:
 
     def catch_up(self) -> None:
         """Pass on what is new. Nothing where the run has not begun, or another process follows it."""
-        ended = _mark_of(self._run.result_path)
+        ended = json.dumps(mark[:2]).encode() if (mark := mark_of(self._run.result_path)) else b""
         with contextlib.suppress(OSError):  # what cannot be read is no mark: the tracker takes the result again
             self.is_finished = bool(ended) and read_file(self._mark) == ended
         if self.is_finished:
@@ -147,12 +147,10 @@ class Following:
 
     def _is_ours(self) -> bool:
         self._mark.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with contextlib.suppress(filelock.Timeout):
             if not self._lock.is_locked:
                 self._lock.acquire(timeout=0)
-        except filelock.Timeout:
-            return False
-        return True
+        return self._lock.is_locked
 
     def _find_result(self) -> Result | None:
         """The result, if it holds."""
@@ -166,11 +164,9 @@ class Following:
         for line in self._read_new():
             self._keepalive()
             step = self._step = line["step"]
-            values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
-            new = {
-                name: value for name, value in values.items() if step > self._sent.get(name, self._begun().known_until)
-            }
-            if new:
+            values = flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")})
+            known = self._begun().known_until
+            if new := {name: value for name, value in values if step > self._sent.get(name, known)}:
                 self._begun().log(step, new)
                 self._sent |= dict.fromkeys(new, step)
                 self._is_flushed = False
@@ -225,12 +221,6 @@ def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from flatten({f"{name}/{place}": one for place, one in enumerate(value)})
         elif isinstance(value, int | float):
             yield name, float(value)
-
-
-def _mark_of(result: Path) -> bytes:
-    """Find what changes with a result, as JSON; empty before there is one."""
-    mark = mark_of(result)
-    return json.dumps(mark[:2]).encode() if mark else b""
 
 
 if __name__ == "__main__":

@@ -93,11 +93,10 @@ def following(
         say: function that reports a tracker that fails, once.
         last_s: seconds for what is left at the end.
     """
-    names, place, followers = tuple(runs), str(store.absolute()), Followers(say)
+    followers = Followers(say)
+    about = {"store": str(store.absolute()), "suite": suite, "profile": profile, "runs": tuple(runs)}
     for name in trackers:
-        request = FollowRequest(
-            tracker=name, store=place, suite=suite, profile=profile, runs=names, timeout_s=_TIMEOUT_S
-        )
+        request = FollowRequest(tracker=name, timeout_s=_TIMEOUT_S, **about)
         try:
             followers.append(Follower(request))
         except OSError as error:  # no room for a file or a process
