@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from launchers.command.address import DEFAULT, parse_address
 from launchers.command.options import Cluster, GridOptions
@@ -175,21 +175,8 @@ def _add_cluster(add: _Add) -> None:
     add("--site", **_FILE, help="what this cluster's jobs need (default: site.toml here, else in the user's "
         "configuration folder)")  # fmt: skip
     add("--site-check", **_FLAG, help="try it in a job of a minute; train nothing")
-    add("--runs-per-job", **_NUMBER, help="runs that one job trains in turn (default 1)")
-    add("--nodes", **_NUMBER, help="nodes of one run (default 1)")
-    add("--implied-gpus", **_NUMBER, help="GPUs that the partition gives each node unasked")
-    add("--cpus-per-task", **_NUMBER, help="cores of a rank (default 1; with GPUs 8)")
-    add("--mem-gb", **_NUMBER, help="memory of a node")
-    add(
-        "--time-min", **_NUMBER, help="a job's time limit (default 60); a run that needs longer is requeued and goes on"
-    )
-    add("--chain", **_NUMBER, help="jobs in a row for each run, where a job may not requeue itself (default 1)")
-    add("--max-arrays", **_NUMBER, help="arrays in the queue at once; the next follow as these leave it")
+    for name, kind in get_type_hints(Site).items():
+        if words := Site.model_fields[name].description:
+            add(f"--{name.replace('_', '-')}", **(_NUMBER if int in (kind, *get_args(kind)) else _NAME), help=words)
     add("--no-requeue", action="store_false", dest="requeue", help="where no job may requeue itself")
-    add("--gpus-per-node", **_NAME, help="on GPUs, and as many ranks (default 1): 4, h100:4, 1g.10gb:2")
-    add("--gres", **_NAME, help="in place of that, such as gpu:h100:4")
-    add("--gpus", **_NAME, help="in place of that, on all nodes together")
-    add("--container", **_NAME, help="image to train in; on this machine by Apptainer or Docker")
-    for name in ("--partition", "--account", "--qos", "--constraint"):
-        add(name, **_NAME, help="as sbatch's")
     add("--slurm", **_SOME, dest="sbatch", metavar="KEY=VALUE", help="more of sbatch's options")

@@ -103,7 +103,8 @@ def check(options: GridOptions, console: Console) -> Checked:
             if rate and source is not None and not takes_drop_path(source):
                 console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
     if is_sound:
-        costs = _costs(profile, options)
+        networks = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
+        costs = [_cost(experiment, options) for experiment in networks]
         console.print(_table(costs))
         console.print(_LEGEND)
     return Checked(
@@ -118,31 +119,24 @@ def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
     return _distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
-def _costs(profile: Profile, options: GridOptions) -> list[ModelCost]:
+def _cost(experiment: Experiment, options: GridOptions) -> ModelCost:
     from suite.training.start import fresh_network
     from suite.training.trial import measure_size
 
-    costs = []
-    experiments = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
-    for experiment in experiments:
-        num_classes, side = _count_classes(experiment, options), experiment.image_size
-        flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
-        device = "meta" if experiment.model_source is None else "cpu"  # ours: nothing is computed there
-        size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
-        batch_size = experiment.recipe.batch_size
-        costs.append(
-            ModelCost(
-                model=experiment.model,
-                pixels=side,
-                classes=num_classes,
-                parameters=size.num_parameters,
-                flops=flops.total,
-                bytes_of_model=size.bytes_of_model,
-                batch=batch_size,
-                bytes_with_batch=size.bytes_of_batch(batch_size),
-            )
-        )
-    return costs
+    num_classes, side, batch = _count_classes(experiment, options), experiment.image_size, experiment.recipe.batch_size
+    flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
+    device = "meta" if experiment.model_source is None else "cpu"  # ours: nothing is computed there
+    size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
+    return ModelCost(
+        model=experiment.model,
+        pixels=side,
+        classes=num_classes,
+        parameters=size.num_parameters,
+        flops=flops.total,
+        bytes_of_model=size.bytes_of_model,
+        batch=batch,
+        bytes_with_batch=size.bytes_of_batch(batch),
+    )
 
 
 def _table(costs: Sequence[ModelCost]) -> Table:

@@ -49,39 +49,45 @@ _Lines = tuple[Annotated[str, Field(pattern=r"^[^\n]+$")], ...]
 
 
 class Site(Frozen):
-    """How one cluster runs jobs; each field is a key of ``site.toml``. None leaves it to the profile or the cluster.
+    """How one cluster runs jobs; each field is a key of ``site.toml``, and one with a description an option of grid.py.
+
+    None leaves it to the profile or the cluster. Of the four requests for GPUs a site has one.
 
     Args:
-        gpus_per_node, gres, gpus, implied_gpus: the request for GPUs, one of these four, as sbatch's options of these
-            names; the last is the number that a partition gives each node unasked.
         concurrency: jobs that run at once.
         requeue: whether a job may put itself back into the queue.
-        chain: jobs in a row, each after the end of the one before, that go on with the same runs.
-        max_arrays: arrays that may be in the queue at once; the next follow as they leave it.
         setup: lines of shell before each job's processes.
         container_python: the Python in the image ``container``.
         sbatch: more of sbatch's options by their long names.
     """
 
-    partition: _Value | None = None
-    account: _Value | None = None
-    qos: _Value | None = None
-    constraint: _Value | None = None
-    nodes: PositiveInt = 1
-    gpus_per_node: _Value | None = None
-    gres: _Value | None = None
-    gpus: _Value | None = None
-    implied_gpus: PositiveInt | None = None
-    cpus_per_task: PositiveInt | None = None
-    mem_gb: PositiveInt | None = None
-    time_min: PositiveInt = 60
-    runs_per_job: PositiveInt = 1
+    partition: _Value | None = Field(None, description="as sbatch's")
+    account: _Value | None = Field(None, description="as sbatch's")
+    qos: _Value | None = Field(None, description="as sbatch's")
+    constraint: _Value | None = Field(None, description="as sbatch's")
+    nodes: PositiveInt = Field(1, description="nodes of one run (default 1)")
+    gpus_per_node: _Value | None = Field(
+        None, description="on GPUs, and as many ranks (default 1): 4, h100:4, 1g.10gb:2"
+    )
+    gres: _Value | None = Field(None, description="in place of that, such as gpu:h100:4")
+    gpus: _Value | None = Field(None, description="in place of that, on all nodes together")
+    implied_gpus: PositiveInt | None = Field(None, description="GPUs that the partition gives each node unasked")
+    cpus_per_task: PositiveInt | None = Field(None, description="cores of a rank (default 1; with GPUs 8)")
+    mem_gb: PositiveInt | None = Field(None, description="memory of a node")
+    time_min: PositiveInt = Field(
+        60, description="a job's time limit (default 60); a run that needs longer is requeued and goes on"
+    )
+    runs_per_job: PositiveInt = Field(1, description="runs that one job trains in turn (default 1)")
     concurrency: PositiveInt | None = None
     requeue: bool = True
-    chain: PositiveInt = 1
-    max_arrays: PositiveInt | None = None
+    chain: PositiveInt = Field(
+        1, description="jobs in a row for each run, where a job may not requeue itself (default 1)"
+    )
+    max_arrays: PositiveInt | None = Field(
+        None, description="arrays in the queue at once; the next follow as these leave it"
+    )
     setup: _Lines = ()
-    container: str | None = None
+    container: str | None = Field(None, description="image to train in; on this machine by Apptainer or Docker")
     container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None
     container_mounts: _Lines = ()
     container_options: _Lines = ()

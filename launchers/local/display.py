@@ -115,21 +115,16 @@ class Display:
         ]
 
     def _total(self) -> RenderableType:
-        runs = self._pool.runs
+        runs, share = self._pool.runs, 0.0
         states = [run.state for run in runs]
-        share = 0.0
-        for i, run in enumerate(runs):
+        for i, state in enumerate(states):
             step, num_steps = self._metrics[i].get("step", 0), self._metrics[i].get("num_steps", 1)
-            share += 1.0 if run.state in ("done", "failed") else step / max(1.0, num_steps)
-        text = Text(
-            f"{states.count('done')} of {len(runs)} done, {states.count('running')} running, "
-            f"{states.count('failed')} failed" + self._eta()
-        )
+            share += 1.0 if state in ("done", "failed") else step / max(1.0, num_steps)
+        paces = [(run.job, self._metrics[i], run.state in _MOVING) for i, run in enumerate(runs)]
+        left = find_time_left(paces, sum(state in ("waiting", *_MOVING) for state in states))
+        words = f"{states.count('done')} of {len(runs)} done"
+        words += "".join(f", {states.count(state)} {state}" for state in ("running", "failed"))
         line = Table.grid(padding=(0, 1))
-        line.add_row(ProgressBar(total=len(runs), completed=share, width=30), text)
+        to_go = "" if left is None else f", about {clock(left)} to go"
+        line.add_row(ProgressBar(total=len(runs), completed=share, width=30), Text(words + to_go))
         return line
-
-    def _eta(self) -> str:
-        runs = [(run.job, self._metrics[i], run.state in _MOVING) for i, run in enumerate(self._pool.runs)]
-        left = find_time_left(runs, sum(run.state in ("waiting", *_MOVING) for run in self._pool.runs))
-        return "" if left is None else f", about {clock(left)} to go"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from launchers.core.plan import Job, read_progress, read_run_statuses
+from launchers.core.time_left import images_left
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob
@@ -95,8 +96,7 @@ class JobStatus:
         """At the rate of the last steps; None where nothing was logged yet."""
         if not self.metrics.get("images_per_s"):
             return None
-        images = (self.metrics["num_steps"] - self.metrics["step"]) * self.job.experiment.recipe.batch_size
-        return float(images / self.metrics["images_per_s"])
+        return images_left(self.job, self.metrics) / self.metrics["images_per_s"]
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:

@@ -99,6 +99,7 @@ class _Rank:
 
     def __init__(self, folder: Path, task: int, submission: Submission) -> None:
         self._folder, self._task, self._resources = folder, task, submission.resources
+        self._is_first = os.environ.get("SLURM_PROCID") == "0"
         end = os.environ.get("SLURM_JOB_END_TIME", "")  # this process began a while after its job
         seconds_left = int(end) - time.time() if end.isdecimal() else 60.0 * submission.time_min
         self._ends_at = time.monotonic() + seconds_left
@@ -135,10 +136,6 @@ class _Rank:
                 if ended != Exit.BLOCKED and self._resources.num_ranks > 1:  # the other ranks wait for this one
                     return status
         return status
-
-    @property
-    def _is_first(self) -> bool:
-        return os.environ["SLURM_PROCID"] == "0"
 
     def _train_in_child(self, run: RunDirectory, experiment: Experiment, number: int) -> int:
         """A run's exit status; negative where a signal killed it."""

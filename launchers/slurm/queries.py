@@ -32,7 +32,6 @@ _NODES_TIMEOUT_S, _NODES_LOOK_S = 120.0, 2.0
 _NUM_CANCELS = 3  # a job that is being requeued may slip through the first
 _QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt")
 _WIDTH = 255  # squeue cuts what is longer
-_ACCOUNT_FORMAT = ("JobID", "State", "NodeList", "JobName")
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -
     try:
         where = [f"--clusters={name}" for name in _clusters]
         text = call("sacct", *where, _of(users), "--allocations", "--noheader", "--parsable2", f"--starttime={since}",
-                    f"--format={','.join(_ACCOUNT_FORMAT)}")  # fmt: skip
+                    "--format=JobID,State,NodeList,JobName")  # fmt: skip
     except RunError:
         return {}
     states = {}
@@ -253,13 +252,12 @@ def exclude_from_all(submission: str, node: str) -> None:
 
 def leaves_nodes(excluded: Sequence[str]) -> bool:
     """Whether the partition of this job has any node beside these."""
-    partition = os.environ.get("SLURM_JOB_PARTITION", "")
-    options = ["--partition", partition] if partition else []
-    try:
-        nodes = set(call("sinfo", "--noheader", "--Node", "--format=%N", *options).split())
+    partition = os.environ.get("SLURM_JOB_PARTITION")
+    with contextlib.suppress(RunError):
+        which = ["--partition", partition] if partition else []
+        nodes = set(call("sinfo", "--noheader", "--Node", "--format=%N", *which).split())
         return not nodes or bool(nodes - _hosts(excluded))
-    except RunError:
-        return True
+    return True
 
 
 def _hosts(nodes: Sequence[str]) -> set[str]:

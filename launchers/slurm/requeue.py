@@ -18,14 +18,7 @@ from pathlib import Path
 
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.slurm.submission_record import (
-    Submission,
-    cancel_mark,
-    link_of,
-    read_submission,
-    submissions_folder,
-    this_task,
-)
+from launchers.slurm.submission_record import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts
@@ -44,13 +37,13 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder = submissions_folder(store) / name
-    submission, link = read_submission(folder), link_of(os.environ.get("SLURM_JOB_NAME", ""))
-    names = [submission.array_name(first_task, later) for later in range(link + 1, submission.chain + 1)]
-    ended = _judge(folder, submission, this_task(first_task), status, has_next=bool(names))
-    if ended != Exit.INTERRUPTED and names:  # nothing is left to those that come later in the chain
+    submission = read_submission(folder)
+    later = submission.later_arrays(first_task, os.environ.get("SLURM_JOB_NAME", ""))
+    ended = _judge(folder, submission, this_task(first_task), status, has_next=bool(later))
+    if ended != Exit.INTERRUPTED and later:  # nothing is left to these
         with contextlib.suppress(RunError):
             index = os.environ["SLURM_ARRAY_TASK_ID"]
-            slurm.scancel([f"{job_id}_{index}" for job_id in slurm.find_by_name(names, [os.getuid()])])
+            slurm.scancel([f"{job_id}_{index}" for job_id in slurm.find_by_name(later, [os.getuid()])])
     return ended
 
 

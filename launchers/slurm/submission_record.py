@@ -68,6 +68,12 @@ class Submission(Frozen):
         """Name of the array of jobs that begins with this task, or of a later one with the same tasks."""
         return f"{self.name}.{first_task}" + (f"_{link}" if link > 1 else "")
 
+    def later_arrays(self, first_task: int, job_name: str) -> list[str]:
+        """Names of the arrays that come in the chain after that of these tasks which has a job of this name."""
+        match = _NAME.fullmatch(job_name)
+        link = int(match["link"] or 1) if match else 1
+        return [self.array_name(first_task, later) for later in range(link + 1, self.chain + 1)]
+
     def experiments(self, task: int) -> tuple[Experiment, ...]:
         """Look up what a task trains.
 
@@ -133,12 +139,6 @@ def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
     """(submission, task) of a job; None for a job that is none of ours."""
     match = _NAME.fullmatch(job_name)
     return (match["submission"], int(match["first"]) + array_index) if match else None
-
-
-def link_of(job_name: str) -> int:
-    """Which one of its chain a job is, from 1."""
-    match = _NAME.fullmatch(job_name)
-    return int(match["link"] or 1) if match else 1
 
 
 def this_task(first_task: int) -> int:
