@@ -143,12 +143,8 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         commit()  # says here, where somebody looks, if git cannot tell it
-        grid.make_store(console)
-        grid.make_data_ready(to_do)
-        grid.enter_custom_models(to_do, console)
-        grid.forget_failures(plan)
-    else:
-        grid.enter_custom_models((), console)
+    grid.prepare(to_do, console)
+    grid.forget_failures(plan)
     failed = [(run.job, run.problem) for run in plan if run.problem]
     suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
     say = functools.partial(console.print, style="yellow", soft_wrap=True)

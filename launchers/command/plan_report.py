@@ -54,8 +54,10 @@ def print_cost(
 
     The plan has at least one run; the devices are cores or GPUs that work at once.
     """
-    _count_models(console, [run.job.experiment for run in plan], plan[0].job.resources)
-    runs = _estimate(profile, plan)
+    experiments = [run.job.experiment for run in plan]
+    _count_models(console, experiments, plan[0].job.resources)
+    names = describe(experiments)
+    runs = [_estimate(profile, run, names[run.job.experiment.id]) for run in plan]
     total = sum(run.hours for run in runs if run.state != "done")
     numbers = (Column(title, justify="right") for title in ("images", "FLOPs", "hours"))
     table = Table("run", "data", "state", *numbers, box=box.SIMPLE_HEAD)
@@ -72,25 +74,19 @@ def print_cost(
     return answers.Plan(suite=suite.name, profile=name, runs=runs, unit=unit, hours_needed=total, devices=num_devices)
 
 
-def _estimate(profile: Profile, plan: Sequence[PlannedRun]) -> list[answers.RunOfPlan]:
-    names = describe([run.job.experiment for run in plan])
-    runs = []
-    for run in plan:
-        experiment, flops = run.job.experiment, count_run_flops(run.job.experiment, run.job.resources)
-        runs.append(
-            answers.RunOfPlan(
-                id=experiment.id,
-                name=names[experiment.id],
-                folder=str(run.job.directory.path),
-                dataset=experiment.dataset,
-                state=run.status.state,
-                reason=run.status.reason,
-                images=images_seen(experiment, run.job.resources),
-                flops=flops,
-                hours=profile.hours(flops),
-            )
-        )
-    return runs
+def _estimate(profile: Profile, run: PlannedRun, name: str) -> answers.RunOfPlan:
+    experiment, flops = run.job.experiment, count_run_flops(run.job.experiment, run.job.resources)
+    return answers.RunOfPlan(
+        id=experiment.id,
+        name=name,
+        folder=str(run.job.directory.path),
+        dataset=experiment.dataset,
+        state=run.status.state,
+        reason=run.status.reason,
+        images=images_seen(experiment, run.job.resources),
+        flops=flops,
+        hours=profile.hours(flops),
+    )
 
 
 def print_suites(console: Console) -> answers.SuiteList:

@@ -58,25 +58,23 @@ def make_answer(
 ) -> Status:
     """Say as data what ``--status`` shows of a grid's runs, with the troubles of nodes in words."""
     names = describe([status.job.experiment for status in found])
-    runs = []
-    for status in found:
-        run, metrics = status.job.experiment, status.metrics
-        top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent
-        same = ("state", "node", "num_requeues", "hours_used", "energy_kwh", "peak_memory_gb")
-        runs.append(
-            RunState(
-                id=run.id,
-                name=names[run.id],
-                folder=str(status.job.directory.path),
-                detail=status.words,
-                step=int(metrics["step"]) if "step" in metrics else None,
-                num_steps=int(metrics["num_steps"]) if "num_steps" in metrics else None,
-                images_per_s=metrics.get("images_per_s") if status.keeps_pace else None,
-                remaining_s=status.remaining_s if status.keeps_pace else None,
-                top1_percent=top1,
-                **{name: getattr(status, name) for name in same},
-            )
-        )
-    is_over = not any(status.goes_on for status in found)
-    costs = sum_costs(found, profile)
+    runs = [_describe_run(status, names[status.job.experiment.id]) for status in found]
+    is_over, costs = not any(status.goes_on for status in found), sum_costs(found, profile)
     return Status(suite=suite, profile=profile_name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
+
+
+def _describe_run(status: JobStatus, name: str) -> RunState:
+    metrics, keeps_pace = status.metrics, status.keeps_pace
+    same = ("state", "node", "num_requeues", "hours_used", "energy_kwh", "peak_memory_gb")
+    return RunState(
+        id=status.job.experiment.id,
+        name=name,
+        folder=str(status.job.directory.path),
+        detail=status.words,
+        step=int(metrics["step"]) if metrics else None,
+        num_steps=int(metrics["num_steps"]) if metrics else None,
+        images_per_s=metrics.get("images_per_s") if keeps_pace else None,
+        remaining_s=status.remaining_s if keeps_pace else None,
+        top1_percent=metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent,
+        **{field: getattr(status, field) for field in same},
+    )

@@ -67,9 +67,7 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         submitter = Submitter(missing, grid.suite, options, queued, free) if missing and free != 0 else None
         if submitter is not None:
             _check_owners(options.runs, missing)
-            grid.make_store(console)
-            grid.make_data_ready(missing)
-        grid.enter_custom_models(missing if submitter is not None else (), console)
+        grid.prepare(missing if submitter is not None else (), console)
         if submitter is not None:
             submitter.test()
         if not tried:
