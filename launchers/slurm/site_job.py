@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launchers.command.container import before, in_image, mounts_of, pyxis, runtime_of
+from launchers.command.container import before, in_image, mounts_of, runtime_of
 from launchers.command.site_file import Site
 from suite.spec.resources import Resources
 
@@ -31,7 +31,10 @@ class SiteJob:
             weights = resources.teacher_weights
             self._runtime = runtime_of(site, in_job=True)
             self._mounts = mounts_of(site, [store, Path(weights).parent if weights else None], resources.data_dir)
-        self.srun_options = pyxis(site, self._mounts) if self._runtime == "pyxis" else []  # they start the container
+        self.srun_options: list[str] = []
+        if self._runtime == "pyxis":  # it starts the container for srun
+            self.srun_options += [f"--container-image={site.container}", f"--container-mounts={','.join(self._mounts)}"]
+            self.srun_options += site.container_options
 
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
         """List what sbatch and srun are asked for, by submitit's names."""

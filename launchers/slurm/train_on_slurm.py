@@ -19,7 +19,7 @@ from launchers.core.plan import Job, PlannedRun, make_jobs, make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_costs import make_answer
 from launchers.slurm.grid_status import JobStatus, read_status
-from launchers.slurm.status_table import find_troubles, render_status
+from launchers.slurm.status_table import find_troubles, render_status, summarize
 from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, owner_of, submissions_folder
 from launchers.slurm.submit import Submitter
 from leaderboards.schemas.answers import Plan
@@ -176,11 +176,8 @@ def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobSta
                 live.update(render_status(found, grid.profile, troubles), refresh=True)
             elif new := [trouble for trouble in troubles if _place_of(trouble) not in map(_place_of, known)]:
                 console.print("\n".join(new), soft_wrap=True)
-            else:
-                counts = Counter(status.state for status in found)
-                line = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
-                if line != said:
-                    console.print(said := line)
+            elif (line := summarize(found)) != said:
+                console.print(said := line)
             if not any(status.goes_on for status in found):
                 return found
             time.sleep(_POLL_S)
