@@ -36,6 +36,7 @@ from suite.store.run_directory import RunDirectory
 WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
 STEP_END_S = 90  # before a time limit: SLURM looks every half a minute, and waits as long before it kills
 _MARGIN_S = 100.0  # before a time limit, when a child that has not stopped by itself is ended
+_MOST_BEHIND_S, _MOST_AHEAD_S = -300.0, 3000.0  # of a clock, as its job begins: a node may take long to boot
 _TIME_LIMIT = "time limit"
 _LOOK_S = 1.0
 _LAST_OF_FOLLOWERS_S = 10.0  # a job that is preempted has little time
@@ -55,6 +56,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         if all(RunDirectory.of(store, experiment).result_path.exists() for experiment in experiments):
             return Exit.DONE  # an earlier job of its chain has trained them
         rank = _Rank(folder, task, submission)
+        _check_clock()
         _check_gpus(submission.resources)
         import_training(submission.resources)
     except Exception as error:
@@ -64,6 +66,14 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         raise
     with _followers(store, submission, experiments):
         return rank.train(store, experiments)
+
+
+def _check_clock() -> None:
+    """Check this node's clock, by which runs know when their job ends, by the start of its job as the controller says it."""
+    started = os.environ.get("SLURM_JOB_START_TIME", "")
+    ahead_s = time.time() - int(started) if started.isdecimal() else 0.0
+    if not _MOST_BEHIND_S < ahead_s < _MOST_AHEAD_S:
+        raise RunError(f"its clock is {ahead_s:+,.0f} s from the controller's: ask the site to run NTP on this node")
 
 
 def _check_gpus(resources: Resources) -> None:

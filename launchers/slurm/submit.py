@@ -115,6 +115,8 @@ class Submitter:
             reason = self._refusal()
         if reason and self._site.node_gpus and re.search("gres|node configuration|TRES", reason):
             reason += f". GPUs of this cluster, by sinfo: {slurm.list_gres() or 'none'}"
+        if "ccount" in reason:
+            reason += ". Name yours by --account: `sacctmgr show associations user=$USER` lists them"
         if reason:
             unused = ", ".join(sorted(name for name in os.environ if name.startswith("SBATCH_")))
             hint = f" {unused} of your environment do not count: give options" if unused else ""

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pwd
-import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -194,10 +193,10 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], console: Console) -> Pla
     if open_runs:
         submitter = Submitter(open_runs, grid.suite, grid.options)
         console.print(submitter.script(), soft_wrap=True)
-        if shutil.which("sbatch"):
+        if slurm.ask("squeue", "--me", "--noheader").returncode == 0:
             submitter.test()
         else:
-            console.print("sbatch is not on PATH: SLURM was not asked whether it would take these jobs", style="yellow")
+            console.print("no SLURM answers here: SLURM was not asked whether it would take these jobs", style="yellow")
         console.print(submitter.describe_order())
     num_jobs = site.concurrency or -(-len(open_runs) // site.runs_per_job)
     num_devices = max(1, num_jobs) * plan[0].job.resources.num_ranks
