@@ -73,8 +73,8 @@ def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
     tested.network.to(ranks.device)
     for one in read_sources(options.source, tested.classes, options.images):
         line = {"network": tested.name, "source": options.source.name, "part": one.part}
-        numbers = {"classes": len(one.among or tested.classes), **tested.evaluate(one, ranks)}
-        lines.append({**line, **numbers, "own_top1_percent": tested.own_top1_percent})
+        line |= {"classes": len(one.among or tested.classes), **tested.evaluate(one, ranks)}
+        lines.append(line | {"own_top1_percent": tested.own_top1_percent})
     distributed.stop()
     return lines
 

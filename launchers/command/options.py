@@ -21,12 +21,10 @@ Cluster = Literal["local", "slurm"]
 class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
-    ``freeze`` is the file that a plan is written to, ``looks`` the numbers of seeds at which its claims are judged.
-    ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model`` reads
-    them, ``dataset`` is the image set in place of the suite's own, ``tune`` how many tries choose each recipe,
-    ``serve`` where a browser may look on. Options that do not go together are a SpecError, and so is a file of weights
-    that is not there. ``site`` is what SLURM and containers are told, in part by the file of ``site_path``.
+    The command line describes each. ``until`` is the half-width, in points, to which the headline is to be known;
+    ``seeds`` are then those of the first look. ``custom_models`` and ``check`` are words as ``parse_custom_model``
+    reads them. Options that do not go together are a SpecError, and so is a file of weights that is not there. ``site``
+    is what SLURM and containers are told, in part by the file of ``site_path``.
     """
 
     suite: str | None = None

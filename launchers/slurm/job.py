@@ -69,7 +69,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
 
 
 def _check_clock() -> None:
-    """Check this node's clock, by which runs know when their job ends, by the start of its job as the controller says it."""
+    """Compare this node's clock, by which runs know when their job ends, with the job's start by the controller's."""
     started = os.environ.get("SLURM_JOB_START_TIME", "")
     ahead_s = time.time() - int(started) if started.isdecimal() else 0.0
     if not _MOST_BEHIND_S < ahead_s < _MOST_AHEAD_S:

@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import filelock
 from rich import box
@@ -46,8 +45,8 @@ def check_site(options: GridOptions, console: Console) -> Exit:
     code = Snapshot(store)
     code.write()
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
-    device: Literal["cpu", "gpu"] = "gpu" if num_gpus else "cpu"
-    resources = Resources(device=device, threads_per_rank=site.cpus_per_task or 1, data_dir=data_dir)
+    threads = site.cpus_per_task or 1
+    resources = Resources(device="gpu" if num_gpus else "cpu", threads_per_rank=threads, data_dir=data_dir)
     job = SiteJob(site, store, str(code.folder), resources)
     parameters = job.parameters(1) | {"job_name": folder.name, "time": _TIME_MIN, "setup": job.setup()}
     script = BatchScript(folder, parameters)
