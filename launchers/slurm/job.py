@@ -64,7 +64,10 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         hint = f"; the container {image} must hold what this package needs, see containers/" if image else ""
         note_start("node", folder, task, f"{type(error).__name__}: {error}{hint}")
         raise
-    with _followers(store, submission, experiments):
+    trackers = submission.resources.track if rank.is_first else ()
+    suite, ids = submission.suite_source or submission.suite, [experiment.id for experiment in experiments]
+    say = functools.partial(print, file=sys.stderr, flush=True)  # into the log of this rank
+    with following(trackers, store, suite, submission.profile, ids, say, last_s=_LAST_OF_FOLLOWERS_S):
         return rank.train(store, experiments)
 
 
@@ -91,25 +94,12 @@ def _check_gpus(resources: Resources) -> None:
             )
 
 
-def _followers(
-    store: Path, submission: Submission, experiments: Sequence[Experiment]
-) -> contextlib.AbstractContextManager[object]:
-    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure goes to its log."""
-    trackers = submission.resources.track
-    if os.environ["SLURM_PROCID"] != "0" or not trackers:
-        return contextlib.nullcontext()
-    ids = [experiment.id for experiment in experiments]
-    suite = submission.suite_source or submission.suite
-    say = functools.partial(print, file=sys.stderr, flush=True)
-    return following(trackers, store, suite, submission.profile, ids, say, last_s=_LAST_OF_FOLLOWERS_S)
-
-
 class _Rank:
     """One process of a job."""
 
     def __init__(self, folder: Path, task: int, submission: Submission) -> None:
         self._folder, self._task, self._resources = folder, task, submission.resources
-        self._is_first = os.environ.get("SLURM_PROCID") == "0"
+        self.is_first = os.environ.get("SLURM_PROCID") == "0"
         end = os.environ.get("SLURM_JOB_END_TIME", "")  # this process began a while after its job
         seconds_left = int(end) - time.time() if end.isdecimal() else 60.0 * submission.time_min
         self._ends_at = time.monotonic() + seconds_left
@@ -132,14 +122,14 @@ class _Rank:
             run = RunDirectory.of(store, experiment)
             ended = self._train_in_child(run, experiment, number)
             if ended == Exit.INTERRUPTED or (ended < 0 and self._why):
-                if self._is_first:
+                if self.is_first:
                     attempts.record_end(run, "interrupted", self._why)
                 return Exit.INTERRUPTED
             if ended < 0:
                 _record_killed(run, self._hang or f"was killed by {describe_signal(-ended)}")
-                if self._is_first:
+                if self.is_first:
                     attempts.record_end(run, "lost")
-            if ended == Exit.LOCKED and self._is_first:
+            if ended == Exit.LOCKED and self.is_first:
                 note_start("held", self._folder, self._task)
             if ended in (Exit.BLOCKED, Exit.FAILED) or ended < 0:
                 status = Exit.FAILED

@@ -18,7 +18,7 @@ from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.lost_starts import read_tail
 from launchers.slurm.node_check import Finding
-from launchers.slurm.sbatch import BatchScript
+from launchers.slurm.sbatch import make_script, submit_script
 from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import submissions_folder
 from suite.base.exit_codes import Exit
@@ -49,16 +49,16 @@ def check_site(options: GridOptions, console: Console) -> Exit:
     resources = Resources(device="gpu" if num_gpus else "cpu", threads_per_rank=threads, data_dir=data_dir)
     job = SiteJob(site, store, str(code.folder), resources)
     parameters = job.parameters(1) | {"job_name": folder.name, "time": _TIME_MIN, "setup": job.setup()}
-    script = BatchScript(folder, parameters)
     command = job.command("launchers.slurm.node_check", [str(folder), str(num_gpus), data_dir or ""])
+    script = make_script(command, folder, parameters)
     with naming_disk_errors(folder):
         folder.mkdir(parents=True)
     with filelock.FileLock(folder / "lock"), contextlib.ExitStack() as stack:
         if is_inside:
-            process = stack.enter_context(subprocess.Popen(["bash", "-c", script.script(command)]))
+            process = stack.enter_context(subprocess.Popen(["bash", "-c", script]))
             found = _wait(folder, site.nodes, lambda: process.poll() is None)
         else:
-            job_id = script.submit(command)
+            job_id = submit_script(script, folder, folder.name)
             stack.callback(slurm.scancel, [job_id])
             console.print(f"submitted job {job_id}: waiting for it")
             found = _wait(folder, site.nodes, lambda: bool(slurm.find_by_name([folder.name], [os.getuid()])))

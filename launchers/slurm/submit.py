@@ -22,7 +22,7 @@ from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
-from launchers.slurm.sbatch import BatchScript, UnknownError
+from launchers.slurm.sbatch import UnknownError, make_script, submit_script
 from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import Submission, submissions_folder, write_submission
 from suite.base.arguments import spell_seeds
@@ -92,7 +92,7 @@ class Submitter:
     def script(self, tasks: range | None = None) -> str:
         """The batch script of an array, by default the first one."""
         tasks = tasks or self.arrays()[0]
-        return self._batch(tasks, 1, self._dependency(tasks)).script(self._command("job", tasks.start))
+        return self._make_script(tasks, 1, self._dependency(tasks))
 
     def describe_order(self) -> str:
         """How many jobs each array has."""
@@ -143,8 +143,8 @@ class Submitter:
             for tasks in self.arrays():
                 needed = self._dependency(tasks)
                 for link in range(1, self.submission.chain + 1):
-                    job_id = self._batch(tasks, link, needed).submit(self._command("job", tasks.start))
-                    self.job_ids.append(job_id)
+                    name, script = self.submission.array_name(tasks.start, link), self._make_script(tasks, link, needed)
+                    self.job_ids.append(job_id := submit_script(script, self._folder, name))
                     needed = f"afterany:{job_id}"
                 self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
         except (RunError, OSError) as error:
@@ -193,14 +193,15 @@ class Submitter:
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         first = submission.first_seed
         options += ["--seeds", spell_seeds(range(first, first + submission.num_seeds))]
-        BatchScript(self._folder, parameters).submit(self._job.command("leaderboards.build", options))
+        script = make_script(self._job.command("leaderboards.build", options), self._folder, parameters)
+        submit_script(script, self._folder, submission.leaderboard_name)
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
         place = [str(self._store), self.submission.name, str(first)]
         return self._job.command(f"launchers.slurm.{module}", place)
 
-    def _batch(self, tasks: range, link: int, dependency: str | None) -> BatchScript:
+    def _make_script(self, tasks: range, link: int, dependency: str | None) -> str:
         site, asked = self._site, self._job.parameters(self.submission.resources.num_ranks // self._site.nodes)
         parameters: dict[str, Any] = {
             **asked,
@@ -226,7 +227,7 @@ class Submitter:
                 *_END.read_text(encoding="utf-8").splitlines(),
             ],
         }
-        return BatchScript(self._folder, parameters, num_jobs=len(tasks))
+        return make_script(self._command("job", tasks.start), self._folder, parameters, num_jobs=len(tasks))
 
 
 def _locate(suite: str) -> str:
