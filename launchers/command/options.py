@@ -124,7 +124,9 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     Raises:
         SpecError: the ranks or micro-batches do not share a batch evenly.
     """
-    weights = options.teacher_weights
+    weights, stage = options.teacher_weights, options.stage
+    if stage and stage != "slurm" and "$" not in stage:  # else only the node knows it
+        stage = str(Path(stage).expanduser().absolute())
     plan = read_plan(options.runs, get_suite(options.suite).name, options.profile_name) if options.suite else None
     resources = Resources(
         device=profile.device,
@@ -137,7 +139,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         num_evaluations=profile.num_evaluations,
         evaluate_every_epoch=profile.device == "gpu" and are_shown_with_best(profile.experiments()),
         data_dir=str(options.data_dir.absolute()) if options.data_dir else None,
-        stage=_find_stage(options.stage),
+        stage=stage,
         loader=options.loader,
         num_workers=options.workers or 0,
         skip_corrupt=options.skip_corrupt,
@@ -148,9 +150,3 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)
     return resources
-
-
-def _find_stage(stage: str | None) -> str | None:
-    """The folder that runs find from wherever they start; what only the node knows stays as it is."""
-    is_known = stage is not None and stage != "slurm" and "$" not in stage
-    return str(Path(stage).expanduser().absolute()) if stage is not None and is_known else stage

@@ -91,9 +91,8 @@ class Display:
         lines: list[RenderableType] = [table, self._total()]
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
-        failed = [run for run in self._pool.runs if run.state == "failed"]
-        reasons = [f"failed: {self._name(run)}: {run.problem}" for run in failed[:_MAX_REASONS]]
-        lines += [Excerpt(reason, "red") for reason in reasons]
+        reasons = [f"failed: {self._name(run)}: {run.problem}" for run in self._pool.runs if run.state == "failed"]
+        lines += [Excerpt(reason, "red") for reason in reasons[:_MAX_REASONS]]
         remarks = [f"{self._name(run)}: {run.remark}" for run in self._pool.runs if run.remark]
         lines += [Excerpt(remark, "yellow") for remark in remarks[:_MAX_REASONS]]
         return Group(*lines)

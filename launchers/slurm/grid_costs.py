@@ -13,15 +13,11 @@ from suite.spec.profile import Profile
 def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
     """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
     needed, by_flops = 0.0, dict[str, float]()
-    for status in found:
-        experiment, resources = status.job.experiment, status.job.resources
-        if status.state != "done" and status.remaining_s is not None:
-            needed += status.remaining_s * resources.num_ranks / 3600
-        elif status.state != "done":
-            configuration = experiment.configuration_id
-            if configuration not in by_flops:
-                by_flops[configuration] = profile.hours(count_run_flops(experiment, resources))
-            needed += by_flops[configuration]
+    for job, remaining_s in ((status.job, status.remaining_s) for status in found if status.state != "done"):
+        configuration = job.experiment.configuration_id
+        if remaining_s is None and configuration not in by_flops:
+            by_flops[configuration] = profile.hours(count_run_flops(job.experiment, job.resources))
+        needed += by_flops[configuration] if remaining_s is None else remaining_s * job.resources.num_ranks / 3600
     return needed
 
 
