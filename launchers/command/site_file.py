@@ -128,10 +128,8 @@ class Site(Frozen):
         return sum(self._count(name) // (self.nodes if name == "gpus" else 1) for name in _GPU_REQUESTS)
 
     def _count(self, name: str) -> int:
-        value = getattr(self, name)
-        if value is None or name == "implied_gpus":
-            return value or 0
-        total, parts = 0, value.split(",")
+        value, total = getattr(self, name), 0
+        parts = [] if value is None else str(value).split(",")
         if name == "gres":
             parts = [part.partition(":")[2] or "1" for part in parts if part.partition(":")[0] == "gpu"]
         for part in parts:

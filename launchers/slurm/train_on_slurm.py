@@ -41,10 +41,9 @@ def train(grid: GridRequest, console: Console) -> Outcome:
     if not options.dry_run:
         slurm.check_there()
     resources = _resources(options, grid.profile)
-    plan = grid.plan(resources, console)
+    plan, tried = grid.plan(resources, console), Counter[str]()
     if options.dry_run:
         return Outcome(Exit.DONE, answer=_dry_run(grid, plan, console))
-    tried = Counter[str]()
     while True:
         submitted = _submit_missing(grid, plan, tried, console)
         if options.detach:
