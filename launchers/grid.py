@@ -183,10 +183,8 @@ def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
 
         raise RunError(missing_gpu())
     if num_ranks > len(gpus):
-        raise RunError(
-            f"torch sees {len(gpus)} of the {num_ranks} GPUs that a run's ranks need, one each: "
-            f"use --ranks-per-node {len(gpus)} or less, or another machine"
-        )
+        cure = f"use --ranks-per-node {len(gpus)} or less, or another machine"
+        raise RunError(f"torch sees {len(gpus)} of the {num_ranks} GPUs that a run's ranks need, one each: {cure}")
 
 
 def _watch_pool(pool: LocalPool, report: Callable[[], None], console: Console) -> list[tuple[Job, str]]:

@@ -94,9 +94,8 @@ class JobStatus:
     @property
     def remaining_s(self) -> float | None:
         """At the rate of the last steps; None where nothing was logged yet."""
-        if not self.metrics.get("images_per_s"):
-            return None
-        return images_left(self.job, self.metrics) / self.metrics["images_per_s"]
+        rate = self.metrics.get("images_per_s")
+        return images_left(self.job, self.metrics) / rate if rate else None
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:

@@ -85,13 +85,9 @@ def _give_up(run: RunDirectory) -> bool:
     steps = {attempt.from_step for attempt in last} | {run.newest_checkpoint() or 0}
     if len(last) < _MAX_ATTEMPTS_WITHOUT_PROGRESS or len(steps) > 1:
         return False
-    known = run.read_failure()
-    reason = (
-        f"{len(last)} attempts in a row ended before a checkpoint after step {last[-1].from_step}"
-        + (f" (the last one: {known.reason})" if known else "")
-        + "; raise --time-min or --mem-gb, or look into the log, then use --retry-failed"
-    )
-    run.record_failure("error", reason)
+    why = f" (the last one: {known.reason})" if (known := run.read_failure()) else ""
+    ended = f"{len(last)} attempts in a row ended before a checkpoint after step {last[-1].from_step}{why}"
+    run.record_failure("error", f"{ended}; raise --time-min or --mem-gb, or look into the log, then use --retry-failed")
     return True
 
 

@@ -121,7 +121,7 @@ class Following:
         self._tracker: Tracker | None = None
         self._file: BufferedReader | None = None  # kept open, so that no other gets its number
         self._sent: dict[str, int] = {}  # the last step by name
-        self._step, self._is_flushed = 0, True
+        self._step = 0
         self.is_finished = False
 
     def catch_up(self) -> None:
@@ -154,13 +154,13 @@ class Following:
 
     def _find_result(self) -> Result | None:
         """The result, if it holds."""
-        try:
+        with contextlib.suppress(RecordError):
             status = find_run_status(self._run, self._run.read_experiment())
-        except RecordError:
-            return None
-        return status.result if status.state == "done" else None
+            return status.result if status.state == "done" else None
+        return None
 
     def _pass_on_metrics(self) -> None:
+        has_new = False
         for line in self._read_new():
             self._keepalive()
             step = self._step = line["step"]
@@ -169,10 +169,9 @@ class Following:
             if new := {name: value for name, value in values if step > self._sent.get(name, known)}:
                 self._begun().log(step, new)
                 self._sent |= dict.fromkeys(new, step)
-                self._is_flushed = False
-        if self._tracker is not None and not self._is_flushed:  # once, however many lines there were
-            self._tracker.flush()
-            self._is_flushed = True
+                has_new = True
+        if has_new:
+            self._begun().flush()  # once, however many lines there were
 
     def _read_new(self) -> Iterator[dict[str, Any]]:
         """The lines since the last look; all of them where a run that was resumed has written the file anew."""
