@@ -34,16 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog=program("evaluate", "launchers/evaluate.py"),
         description="Test saved weights on other test sets: CIFAR-10.1, CIFAR-10-C, ImageNet-V2, -C, -R, -ReaL.",
     )
-    parser.add_argument("run", metavar="RUN", help="a finished run's folder, or its id in the store; or timm:NAME")
-    parser.add_argument(
-        "--source", type=a_path, required=True, metavar="FILE", help="the test set: a .npy or .json file, or a folder"
-    )
-    parser.add_argument("--images", type=a_path, metavar="DIR", help="with a .json: ImageNet's validation images")
-    parser.add_argument("--weights", type=a_path, metavar="FILE", help="with timm:NAME: its published weights")
-    parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
-    parser.add_argument("--data-dir", type=a_path, metavar="DIR", help="where image sets are kept, as grid.py takes it")
-    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="where to compute (default: cpu)")
-    parser.add_argument("--json", action="store_true", help="answer as JSON alone on standard output")
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a finished run's folder, or its id in the store; or timm:NAME")
+    add("--source", type=a_path, required=True, metavar="FILE", help="the test set: a .npy or .json file, or a folder")
+    add("--images", type=a_path, metavar="DIR", help="with a .json: ImageNet's validation images")
+    add("--weights", type=a_path, metavar="FILE", help="with timm:NAME: its published weights")
+    add("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    add("--data-dir", type=a_path, metavar="DIR", help="where image sets are kept, as grid.py takes it")
+    add("--device", choices=["cpu", "gpu"], default="cpu", help="where to compute (default: cpu)")
+    add("--json", action="store_true", help="answer as JSON alone on standard output")
     options = parser.parse_args(arguments)
     if options.run.startswith("timm:") != (options.weights is not None):
         parser.error("timm:NAME goes with --weights FILE, and with it alone")

@@ -33,11 +33,9 @@ class Address:
             kind, _, _, _, place = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
             return socket.create_server(place[:2], family=kind)
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise SpecError(
-                f"--serve cannot listen at {self.host}, port {self.port}: {reason}; "
-                "expected an address of this machine and a port that is free, such as --serve 127.0.0.1:8001"
-            ) from error
+            where, reason = f"{self.host}, port {self.port}", getattr(error, "strerror", None) or str(error)
+            expected = "expected an address of this machine and a port that is free, such as --serve 127.0.0.1:8001"
+            raise SpecError(f"--serve cannot listen at {where}: {reason}; {expected}") from error
 
 
 def parse_address(text: str) -> Address:

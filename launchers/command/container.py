@@ -46,9 +46,7 @@ def in_image(site: Site, module: str, data_dir: Path | str | None, **variables: 
 def before(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
     """The words before a command that this program runs in the image; Docker as this user, on this machine's network.
 
-    Args:
-        mounts: folders, as ``mounts_of`` lists them.
-        on_gpu: whether the run needs NVIDIA's GPUs, unless the site's own options name others.
+    ``on_gpu`` is whether the run needs NVIDIA's GPUs, unless the site's own options name others.
     """
     if program == "docker":
         words = ["docker", "run", "--rm", "--init", "--ipc", "host", "--network", "host", "--workdir", str(Path.cwd())]

@@ -91,8 +91,7 @@ def check(options: GridOptions, console: Console) -> Checked:
     profile = suite.profile(options.profile_name)
     console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
     is_sound, findings, costs = True, list[CheckFinding](), list[ModelCost]()
-    own = _networks(profile, of_custom_model=True)
-    for experiment in own:
+    for experiment in (own := _networks(profile, of_custom_model=True)):
         for finding in try_experiment(experiment, _count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")

@@ -66,26 +66,18 @@ class Site(Frozen):
     qos: _Value | None = Field(None, description="as sbatch's")
     constraint: _Value | None = Field(None, description="as sbatch's")
     nodes: PositiveInt = Field(1, description="nodes of one run (default 1)")
-    gpus_per_node: _Value | None = Field(
-        None, description="on GPUs, and as many ranks (default 1): 4, h100:4, 1g.10gb:2"
-    )
+    gpus_per_node: _Value | None = Field(None, description="on GPUs, as many ranks (default 1): 4, h100:4, 1g.10gb:2")
     gres: _Value | None = Field(None, description="in place of that, such as gpu:h100:4")
     gpus: _Value | None = Field(None, description="in place of that, on all nodes together")
     implied_gpus: PositiveInt | None = Field(None, description="GPUs that the partition gives each node unasked")
     cpus_per_task: PositiveInt | None = Field(None, description="cores of a rank (default 1; with GPUs 8)")
     mem_gb: PositiveInt | None = Field(None, description="memory of a node")
-    time_min: PositiveInt = Field(
-        60, description="a job's time limit (default 60); a run that needs longer is requeued and goes on"
-    )
+    time_min: PositiveInt = Field(60, description="a job's time limit (default 60); longer runs are requeued and go on")
     runs_per_job: PositiveInt = Field(1, description="runs that one job trains in turn (default 1)")
     concurrency: PositiveInt | None = None
     requeue: bool = True
-    chain: PositiveInt = Field(
-        1, description="jobs in a row for each run, where a job may not requeue itself (default 1)"
-    )
-    max_arrays: PositiveInt | None = Field(
-        None, description="arrays in the queue at once; the next follow as these leave it"
-    )
+    chain: PositiveInt = Field(1, description="jobs in a row for a run, where a job may not requeue itself (default 1)")
+    max_arrays: PositiveInt | None = Field(None, description="arrays in the queue at once; others follow as they end")
     setup: _Lines = ()
     container: str | None = Field(None, description="image to train in; on this machine by Apptainer or Docker")
     container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None

@@ -57,8 +57,7 @@ class Display:
                 self._metrics[i] = read_progress(run.job.directory)
                 self._stalled[i] = find_stall(run.job.directory) if run.state in _MOVING else ""
             if self._seen[i] != now and not self._live:
-                event = self._event(run, restarted=self._seen[i][1] < run.num_restarts)
-                self._console.print(event, soft_wrap=True)
+                self._console.print(self._event(run, self._seen[i][1] < run.num_restarts), soft_wrap=True)
             self._seen[i] = now
         if self._live:
             self._live.update(self._render(), refresh=True)

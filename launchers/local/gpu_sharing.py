@@ -70,8 +70,7 @@ class SharedGpus(Gpus):
 
     def _start_daemon(self, gpu: str) -> None:
         """Start a GPU's daemon, which ends with this process, however that does; an OSError if it does not start."""
-        stack, of_daemon = self._stack, tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True)
-        folder = Path(stack.enter_context(of_daemon))
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True)))
         places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
         with (folder / "output").open("wb") as output:
             daemon = subprocess.Popen(
@@ -82,7 +81,7 @@ class SharedGpus(Gpus):
                 stderr=output,
                 start_new_session=True,  # a Ctrl-C is the grid's: runs still write their checkpoints
             )
-        stack.callback(_end_daemon, daemon, os.environ | places)
+        self._stack.callback(_end_daemon, daemon, os.environ | places)
         deadline = time.monotonic() + _START_S
         while not (folder / f"{_CONTROL}.pid").exists():
             if daemon.poll() is not None or time.monotonic() > deadline:

@@ -49,14 +49,12 @@ def describe_costs(costs: Costs) -> str:
     return f"{hours}; kWh: {energy}; most memory of a run, GB: {write_known(costs.peak_memory_gb)}"
 
 
-def make_answer(
-    suite: str, profile_name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]
-) -> Status:
-    """Say as data what ``--status`` shows of a grid's runs, with the troubles of nodes in words."""
+def make_answer(suite: str, name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]) -> Status:
+    """Say as data what ``--status`` shows of a grid's runs, with the profile's name and the troubles of nodes."""
     names = describe([status.job.experiment for status in found])
     runs = [_describe_run(status, names[status.job.experiment.id]) for status in found]
     is_over, costs = not any(status.goes_on for status in found), sum_costs(found, profile)
-    return Status(suite=suite, profile=profile_name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
+    return Status(suite=suite, profile=name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
 
 
 def _describe_run(status: JobStatus, name: str) -> RunState:

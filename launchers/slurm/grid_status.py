@@ -170,8 +170,7 @@ class _SlurmsWord:
             return JobStatus(job, "running", _name_owner(tried), **common)
         last = next((place for place in reversed(places) if place in self._ended), None)
         last_word = self._ended[last].state if last else ""
-        is_marked = bool(places) and cancel_mark(self._store, places[-1][0]).exists()
-        if last_word.startswith("CANCELLED") or is_marked:
+        if last_word.startswith("CANCELLED") or (places and cancel_mark(self._store, places[-1][0]).exists()):
             return JobStatus(job, "cancelled", "the same command submits it again", **common)
         why_ended = _explain_end(self._ended[last], self._store, last[0]) if last else ""
         if known.state == "interrupted":

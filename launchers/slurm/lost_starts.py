@@ -54,12 +54,10 @@ class LostStart(Frozen):
 
 
 def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this_node: bool = True) -> LostStart:
-    """Note that this process's start was lost, and return it.
+    """Note in a submission's folder that this process's start was lost, and return it.
 
-    Args:
-        folder: folder of the submission.
-        reason: lack of this node, such as of a library, a GPU or the project; "" for any other kind.
-        is_this_node: True if it is this node's fault, not that of one of several.
+    ``reason`` is what this node lacks, such as a library, a GPU or the project; "" for any other kind. ``is_this_node``
+    is False where it is the fault of one of several.
     """
     job = attempts.this_job()
     node = os.environ.get("SLURMD_NODENAME") or platform.node() if kind == "node" and is_this_node else ""

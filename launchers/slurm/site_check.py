@@ -36,8 +36,7 @@ def check_site(options: GridOptions, console: Console) -> Exit:
         SpecError: there is no SLURM here; RunError: it refuses the job.
     """
     site, store = options.site, options.runs.absolute()
-    is_inside = "SLURM_JOB_ID" in os.environ
-    if not is_inside:
+    if not (is_inside := "SLURM_JOB_ID" in os.environ):
         slurm.check_there()
     slurm.speak_to(site)
     num_gpus = 0 if options.device == "cpu" else site.node_gpus or int(options.device == "gpu")

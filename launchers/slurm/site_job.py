@@ -39,8 +39,7 @@ class SiteJob:
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
         """List what sbatch and srun are asked for, by submitit's names."""
         site, threads = self._site, self._resources.threads_per_rank
-        asks_gpus = "gpu" in (site.gres or "")
-        one = None if site.node_gpus else "1"
+        asks_gpus, one = "gpu" in (site.gres or ""), None if site.node_gpus else "1"
         gpus = {"gpus-per-node": site.gpus_per_node or one, "gpus": site.gpus} if self._on_gpu else {}
         return {
             **{key: getattr(site, key) for key in ("partition", "account", "qos", "constraint", "nodes")},

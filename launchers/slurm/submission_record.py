@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from suite.base.errors import RecordError
 from suite.base.files import read_file, write_atomically
 from suite.base.frozen import Frozen
-from suite.base.reading import describe, read_model
+from suite.base.reading import read_model, unreadable
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 
@@ -113,9 +113,7 @@ def read_submission(folder: Path) -> Submission:
         if found.name != folder.name:
             raise ValueError(f"it is of {found.name[:80]!r}")
     except (OSError, ValueError) as error:
-        raise RecordError(
-            f"{path} cannot be read: {describe(error)}. Cancel its jobs with scancel and submit again."
-        ) from error
+        raise unreadable(path, error, "Cancel its jobs with scancel and submit again.") from error
     return found
 
 

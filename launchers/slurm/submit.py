@@ -107,8 +107,7 @@ class Submitter:
         Raises:
             SpecError: SLURM would not, with its reason.
         """
-        reason = self._refusal()
-        if reason and slurm.wait_for_nodes():
+        if (reason := self._refusal()) and slurm.wait_for_nodes():
             reason = self._refusal()
         if "array" in reason and slurm.max_array_size() < self._largest_array:
             self._largest_array = slurm.max_array_size()

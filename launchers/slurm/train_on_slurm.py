@@ -96,10 +96,9 @@ def _check_owners(store: Path, missing: Sequence[PlannedRun]) -> None:
             name = f"user {owner}"
             with contextlib.suppress(KeyError):
                 name = pwd.getpwuid(owner).pw_name
-            raise RunError(
-                f"{name} has submitted runs of this grid to {store}, and this cluster shows nobody the jobs of "
-                f"others: they may be in the queue. Ask {name} to cancel them, or choose another --runs."
-            )
+            hidden = "this cluster shows nobody the jobs of others: they may be in the queue"
+            cure = f"Ask {name} to cancel them, or choose another --runs."
+            raise RunError(f"{name} has submitted runs of this grid to {store}, and {hidden}. {cure}")
 
 
 def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> Outcome:

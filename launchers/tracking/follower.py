@@ -96,8 +96,7 @@ def find_papers(suite_name: str, profile_name: str) -> Papers:
         paper = lay_out(table, entries)
         for entry in entries:
             for column, metric in entry.columns.items():
-                value = paper.value(entry.row, column)
-                if value is not None:
+                if (value := paper.value(entry.row, column)) is not None:
                     found.setdefault(entry.experiment.configuration_id, {}).setdefault(metric, value)
     return found
 
@@ -105,9 +104,7 @@ def find_papers(suite_name: str, profile_name: str) -> Papers:
 class Following:
     """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
-    Args:
-        papers: papers' numbers that its result is set beside.
-        keepalive: function that is called for every line that the tracker has taken, and before it is closed.
+    ``keepalive`` is called for every line that the tracker has taken, and before it is closed.
     """
 
     def __init__(self, request: FollowRequest, name: str, papers: Papers, keepalive: Callable[[], object]) -> None:

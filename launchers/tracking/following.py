@@ -46,9 +46,8 @@ class Follower(Sidecar):
 
 def format_dropped(tracker: TrackerName, reason: str) -> str:
     """Say that a tracker is no more, and what to do."""
-    return (
-        f"--track {tracker} was dropped: {reason}. The training is not touched; the same command tracks what is missing"
-    )
+    what_next = "The training is not touched; the same command tracks what is missing"
+    return f"--track {tracker} was dropped: {reason}. {what_next}"
 
 
 @contextlib.contextmanager
@@ -67,7 +66,6 @@ def following(
         suite, profile: as ``get_suite`` takes them, for the paper's numbers.
         runs: ids of the experiments; a finished run is tracked, too, unless it has been.
         say: function that is told of a tracker that fails, once.
-        last_s: seconds for what is left at the end.
     """
     followers = list[Follower]()
     about = {"store": str(store.absolute()), "suite": suite, "profile": profile, "runs": tuple(runs)}
