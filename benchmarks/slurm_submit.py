@@ -17,6 +17,7 @@ from pathlib import Path
 
 from timing import describe_machine, load, report, time_in_turn
 
+from launchers.command.options import GridOptions
 from launchers.command.site_file import Site
 from launchers.core.plan import PlannedRun, make_plan
 from launchers.slurm import queries as slurm
@@ -42,7 +43,8 @@ def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
 
 def submit(plan: list[PlannedRun], store: Path, *, test: bool = False) -> Submission:
     """Submit a plan as the grid does; returns the submission. ``test`` asks SLURM first if it would take it."""
-    submitter = Submitter(plan, store, SUITE, "laptop", range(1), Site(sbatch={"begin": _LATER}))
+    options = GridOptions(suite=SUITE.name, runs=store, site=Site(sbatch={"begin": _LATER}))
+    submitter = Submitter(plan, SUITE, options)
     if test:
         submitter.test()
     submitter.submit()

@@ -28,8 +28,7 @@ def main() -> int:
     counts: dict[str, tuple[int, int]] = {}
 
     def count(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
-        key = key_of(model, num_classes, image_size, options)
-        if key not in counts:
+        if (key := key_of(model, num_classes, image_size, options)) not in counts:
             found = count_anew(model, num_classes, image_size, options)
             counts[key] = found.total, found.linear
         return Flops(*counts[key])

@@ -36,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("run", metavar="RUN", help="a finished run's folder, or its id in the store; or timm:NAME")
-    what = "the test set: a .npy or .json file, or a folder"
-    add("--source", type=a_path, required=True, metavar="FILE", help=what)
+    add("--source", type=a_path, required=True, metavar="FILE", help="the test set: a .npy or .json file, or a folder")
     add("--images", type=a_path, metavar="DIR", help="with a .json: ImageNet's validation images")
     add("--weights", type=a_path, metavar="FILE", help="with timm:NAME: its published weights")
     add("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
@@ -73,8 +72,8 @@ def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
     tested.network.to(ranks.device)
     for one in read_sources(options.source, tested.classes, options.images):
         line = {"network": tested.name, "source": options.source.name, "part": one.part}
-        numbers = {"classes": len(one.among or tested.classes), **tested.evaluate(one, ranks)}
-        lines.append({**line, **numbers, "own_top1_percent": tested.own_top1_percent})
+        line |= {"classes": len(one.among or tested.classes), **tested.evaluate(one, ranks)}
+        lines.append(line | {"own_top1_percent": tested.own_top1_percent})
     distributed.stop()
     return lines
 

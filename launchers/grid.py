@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
@@ -34,7 +34,7 @@ from launchers.live.serving import serving
 from launchers.local.display import Display
 from launchers.local.gpu_sharing import SharedGpus
 from launchers.local.pool import Gpus, LocalPool, environment_of_runs
-from launchers.tracking.following import Followers, following
+from launchers.tracking.following import following
 from leaderboards.build import build
 from suite.base.arguments import program
 from suite.base.commit import commit
@@ -142,20 +142,16 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         commit()  # says here, where somebody looks, if git cannot tell it
-        grid.make_store(console)
-        grid.make_data_ready(to_do)
-        grid.enter_custom_models(to_do, console)
-        grid.forget_failures(plan)
-    else:
-        grid.enter_custom_models((), console)
+    grid.prepare(to_do, console)
+    grid.forget_failures(plan)
     failed = [(run.job, run.problem) for run in plan if run.problem]
     suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
     say = functools.partial(console.print, style="yellow", soft_wrap=True)
-    with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as followers:
+    with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as report:
         if to_do:
             sharing = SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
             with sharing as handed_out, _fork_server(resources) as server:
-                failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), followers, console)
+                failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), report, console)
     print_failures(console, failed)
     return Outcome(Exit.FAILED if failed else Exit.DONE, is_over=True)
 
@@ -186,19 +182,17 @@ def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
 
         raise RunError(missing_gpu())
     if num_ranks > len(gpus):
-        raise RunError(
-            f"torch sees {len(gpus)} of the {num_ranks} GPUs that a run's ranks need, one each: "
-            f"use --ranks-per-node {len(gpus)} or less, or another machine"
-        )
+        cure = f"use --ranks-per-node {len(gpus)} or less, or another machine"
+        raise RunError(f"torch sees {len(gpus)} of the {num_ranks} GPUs that a run's ranks need, one each: {cure}")
 
 
-def _watch_pool(pool: LocalPool, followers: Followers, console: Console) -> list[tuple[Job, str]]:
+def _watch_pool(pool: LocalPool, report: Callable[[], None], console: Console) -> list[tuple[Job, str]]:
     """Train, and return what failed, with the reason; Ctrl-C lets every run write its checkpoint."""
     try:
         with Display(pool, console) as display:
             while pool.poll():
                 display.update()
-                followers.report()
+                report()
                 time.sleep(_POLL_S)
             display.update()
     except KeyboardInterrupt:

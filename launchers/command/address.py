@@ -3,14 +3,15 @@
 import argparse
 import contextlib
 import ipaddress
+import re
 import secrets
 import socket
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from suite.base.errors import SpecError
 
 DEFAULT = "127.0.0.1:8000"
-_MAX_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -32,25 +33,22 @@ class Address:
             kind, _, _, _, place = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
             return socket.create_server(place[:2], family=kind)
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise SpecError(
-                f"--serve cannot listen at {self.host}, port {self.port}: {reason}; "
-                "expected an address of this machine and a port that is free, such as --serve 127.0.0.1:8001"
-            ) from error
+            where, reason = f"{self.host}, port {self.port}", getattr(error, "strerror", None) or str(error)
+            expected = "expected an address of this machine and a port that is free, such as --serve 127.0.0.1:8001"
+            raise SpecError(f"--serve cannot listen at {where}: {reason}; {expected}") from error
 
 
 def parse_address(text: str) -> Address:
     """``8000``, ``HOST``, ``HOST:8000`` or ``[::1]:8000``, as ``argparse`` takes its types; 0 is any free port."""
-    host, separator, port = text.rpartition(":")
-    if not separator or text.endswith("]"):
-        host, port = ("", text) if text.isdecimal() else (text, DEFAULT.rpartition(":")[2])
-    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
-    if not (port.isascii() and port.isdecimal() and len(port) <= len(str(_MAX_PORT)) and int(port) <= _MAX_PORT):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected HOST:PORT with a port up to {_MAX_PORT}")
-    if not host.isascii() or any(character.isspace() or character in "/?#@[]" for character in host):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected HOST:PORT, such as {DEFAULT} or [::1]:8000")
-    host = host or DEFAULT.partition(":")[0]
-    return Address(host, int(port), "" if is_loopback(host) else secrets.token_urlsafe(24))
+    try:
+        place = urlsplit(f"//:{text}" if text.isdecimal() else f"//{text}")
+        host, port = place.hostname or "127.0.0.1", 8000 if place.port is None else place.port
+        if not re.fullmatch(r"[\w.:%\[\]-]*", text, re.ASCII):
+            raise ValueError("other characters")
+    except ValueError as error:
+        expected = f"expected HOST:PORT with a port up to 65535, such as {DEFAULT} or [::1]:8000"
+        raise argparse.ArgumentTypeError(f"found {text!r}, {expected}") from error
+    return Address(host, port, "" if is_loopback(host) else secrets.token_urlsafe(24))
 
 
 def is_loopback(host: str) -> bool:

@@ -43,18 +43,10 @@ def in_image(site: Site, module: str, data_dir: Path | str | None, **variables: 
     return ["env", *(f"{k}={v}" for k, v in variables.items()), site.container_python, "-P", "-u", "-m", module]
 
 
-def pyxis(site: Site, mounts: Sequence[str]) -> list[str]:
-    """The options of srun that start its command in the image."""
-    return [f"--container-image={site.container}", f"--container-mounts={','.join(mounts)}", *site.container_options]
-
-
 def before(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
     """The words before a command that this program runs in the image; Docker as this user, on this machine's network.
 
-    Args:
-        program: name of the runtime that is none of srun's.
-        mounts: folders that it mounts, as ``mounts_of`` lists them.
-        on_gpu: whether the run needs NVIDIA's GPUs, unless the site's own options name others.
+    ``on_gpu`` is whether the run needs NVIDIA's GPUs, unless the site's own options name others.
     """
     if program == "docker":
         words = ["docker", "run", "--rm", "--init", "--ipc", "host", "--network", "host", "--workdir", str(Path.cwd())]

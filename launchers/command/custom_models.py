@@ -30,7 +30,6 @@ from suite.spec.profile import Profile
 from suite.spec.recipe import Recipe
 
 _SUITE = "sample_efficiency"  # where none is named
-_MB = 1e6
 _LEGEND = """\
 MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments,
 in fp32; with a batch of the recipe's size also what its backward pass needs."""
@@ -92,7 +91,7 @@ def check(options: GridOptions, console: Console) -> Checked:
     profile = suite.profile(options.profile_name)
     console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
     is_sound, findings, costs = True, list[CheckFinding](), list[ModelCost]()
-    for experiment in _networks(profile, of_custom_model=True):
+    for experiment in (own := _networks(profile, of_custom_model=True)):
         for finding in try_experiment(experiment, _count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
@@ -103,7 +102,7 @@ def check(options: GridOptions, console: Console) -> Checked:
             if rate and source is not None and not takes_drop_path(source):
                 console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
     if is_sound:
-        costs = _costs(profile, options)
+        costs = [_cost(experiment, options) for experiment in (*own, *_networks(profile, of_custom_model=False))]
         console.print(_table(costs))
         console.print(_LEGEND)
     return Checked(
@@ -118,31 +117,24 @@ def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
     return _distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
-def _costs(profile: Profile, options: GridOptions) -> list[ModelCost]:
+def _cost(experiment: Experiment, options: GridOptions) -> ModelCost:
     from suite.training.start import fresh_network
     from suite.training.trial import measure_size
 
-    costs = []
-    experiments = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
-    for experiment in experiments:
-        num_classes, side = _count_classes(experiment, options), experiment.image_size
-        flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
-        device = "meta" if experiment.model_source is None else "cpu"  # ours: nothing is computed there
-        size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
-        batch_size = experiment.recipe.batch_size
-        costs.append(
-            ModelCost(
-                model=experiment.model,
-                pixels=side,
-                classes=num_classes,
-                parameters=size.num_parameters,
-                flops=flops.total,
-                bytes_of_model=size.bytes_of_model,
-                batch=batch_size,
-                bytes_with_batch=size.bytes_of_batch(batch_size),
-            )
-        )
-    return costs
+    num_classes, side, batch = _count_classes(experiment, options), experiment.image_size, experiment.recipe.batch_size
+    flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
+    device = "meta" if experiment.model_source is None else "cpu"  # ours: nothing is computed there
+    size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
+    return ModelCost(
+        model=experiment.model,
+        pixels=side,
+        classes=num_classes,
+        parameters=size.num_parameters,
+        flops=flops.total,
+        bytes_of_model=size.bytes_of_model,
+        batch=batch,
+        bytes_with_batch=size.bytes_of_batch(batch),
+    )
 
 
 def _table(costs: Sequence[ModelCost]) -> Table:
@@ -151,8 +143,8 @@ def _table(costs: Sequence[ModelCost]) -> Table:
     numbers = (Column(title, justify="right", no_wrap=True) for title in titles)
     table = Table(model, *numbers, box=box.SIMPLE_HEAD, pad_edge=False)
     for cost in costs:
-        sizes = (cost.flops / 1e6, cost.bytes_of_model / _MB, cost.bytes_with_batch / _MB)
-        mflop, alone, with_batch = (f"{size:,.1f}" for size in sizes)
+        sizes = (cost.flops, cost.bytes_of_model, cost.bytes_with_batch)
+        mflop, alone, with_batch = (f"{size / 1e6:,.1f}" for size in sizes)
         counts = (str(cost.pixels), str(cost.classes), f"{cost.parameters:,}")
         table.add_row(cost.model, *counts, mflop, alone, str(cost.batch), with_batch)
     return table

@@ -100,23 +100,27 @@ class GridRequest:
             console.print(f"warning: {warning}", style="yellow")
         return plan
 
-    def make_store(self, console: Console) -> None:
+    def prepare(self, runs: Sequence[PlannedRun], console: Console) -> None:
+        """Make ready what runs need that are about to start, if any: their store, their images, custom models."""
+        if runs:
+            self._make_store(console)
+            self._make_data_ready(runs)
+        self._enter_custom_models(runs, console)
+
+    def _make_store(self, console: Console) -> None:
         """Make the folder of runs; a SpecError where it takes no files, or its file system no locks."""
         folder = experiments_folder(self.options.runs)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_locks(folder)
         except OSError as error:
-            raise SpecError(
-                f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
-            ) from error
+            expected = "expected a folder of yours"
+            raise SpecError(f"--runs {self.options.runs} cannot be written to: {error.strerror}; {expected}") from error
         if why := lock_of_one_node(folder):
-            console.print(
-                f"warning: {folder} may keep locks on this node alone ({why}): start no grid on another node over it",
-                style="yellow",
-            )
+            where = f"{folder} may keep locks on this node alone ({why})"
+            console.print(f"warning: {where}: start no grid on another node over it", style="yellow")
 
-    def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
+    def _enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""
         refuse_broken((run.job.experiment for run in to_do), self.options)
         board = f"{self.suite.name}/{self.profile_name}"
@@ -138,7 +142,7 @@ class GridRequest:
             for run in plan:
                 reopen(run.job.directory, run.found)
 
-    def make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
+    def _make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
         """Fetch or find the images that the runs need; a DataError for images that cannot be fetched."""
         names = sorted({run.job.experiment.dataset for run in runs})
         for name in names:

@@ -21,12 +21,10 @@ Cluster = Literal["local", "slurm"]
 class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
-    ``freeze`` is the file that a plan is written to, ``looks`` the numbers of seeds at which its claims are judged.
-    ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model`` reads
-    them, ``dataset`` is the image set in place of the suite's own, ``tune`` how many tries choose each recipe,
-    ``serve`` where a browser may look on. Options that do not go together are a SpecError, and so is a file of weights
-    that is not there. ``site`` is what SLURM and containers are told, in part by the file of ``site_path``.
+    The command line describes each. ``until`` is the half-width, in points, to which the headline is to be known;
+    ``seeds`` are then those of the first look. ``custom_models`` and ``check`` are words as ``parse_custom_model``
+    reads them. Options that do not go together are a SpecError, and so is a file of weights that is not there. ``site``
+    is what SLURM and containers are told, in part by the file of ``site_path``.
     """
 
     suite: str | None = None
@@ -73,47 +71,39 @@ class GridOptions:
     site_check: bool = False
 
     def __post_init__(self) -> None:
-        if self.watch and not self.status:
-            raise SpecError("--watch goes with --status")
-        looks = self.list_suites or self.show or self.dry_run or self.status or self.check
-        if self.json and (not looks or self.watch or self.cancel or self.freeze is not None):
-            raise SpecError(
-                "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check"
-            )
-        if self.cancel and (self.status or self.dry_run or self.only):
-            raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
-        if self.serve is not None and (
-            self.json or self.dry_run or self.show or self.list_suites or self.check or self.cancel
-        ):
-            raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
-        if self.tune and self.serve is not None:
-            raise SpecError("--tune goes without --serve, whose page would not show the tries: serve it later")
-        if self.tune and (self.until is not None or TUNED in self.profile):
-            raise SpecError("--tune goes with a profile that is not tuned, and a fixed number of --seeds")
-        if self.until is not None and self.only:
-            raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")
-        if self.until is not None and self.max_seeds < FIRST_LOOK:
-            raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
-        self._check_freeze()
-        if self.runs_per_gpu and (self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1):
-            raise SpecError(
-                "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
-                "it goes with none of --cluster slurm, --max-parallel, --ranks-per-node"
-            )
-        if self.compiled and self.zero_stage == 3:
-            raise SpecError("--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer")
-        if self.teacher_weights is not None and not self.teacher_weights.is_file():
-            raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
-
-    def _check_freeze(self) -> None:
-        if self.freeze is not None and self.only:
-            raise SpecError("--freeze writes down all of a profile: it takes no --only")
-        if self.looks and (self.freeze is None or self.until is not None):
-            raise SpecError("--looks goes with --freeze and a fixed number of --seeds")
-        rising = sorted(set(self.looks))
-        if self.looks and (list(self.looks) != rising or rising[-1] != len(self.seeds) or len(rising) > MOST_LOOKS):
-            last = f"the last of them {len(self.seeds)}"
-            raise SpecError(f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, {last}")
+        waits, freezes, serves = self.until is not None, self.freeze is not None, self.serve is not None
+        only_looks = self.list_suites or self.show or self.dry_run or bool(self.check)
+        shares_gpus_elsewhere = self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1
+        looks, num_seeds, weights = sorted(set(self.looks)), len(self.seeds), self.teacher_weights
+        refusals = {
+            "--watch goes with --status": self.watch and not self.status,
+            "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check":
+                self.json and (not (only_looks or self.status) or self.watch or self.cancel or freezes),
+            "--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only":
+                self.cancel and (self.status or self.dry_run or self.only),
+            "--serve shows a grid at work: it goes with training, or with --status":
+                serves and (self.json or only_looks or self.cancel),
+            "--tune goes without --serve, whose page would not show the tries: serve it later": self.tune and serves,
+            "--tune goes with a profile that is not tuned, and a fixed number of --seeds":
+                self.tune and (waits or TUNED in self.profile),
+            "--seeds until=… trains all configurations of the headline together: it takes no --only":
+                waits and self.only,
+            f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more":
+                waits and self.max_seeds < FIRST_LOOK,
+            "--freeze writes down all of a profile: it takes no --only": freezes and self.only,
+            "--looks goes with --freeze and a fixed number of --seeds": looks and (not freezes or waits),
+            f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, the last of them {num_seeds}":
+                looks and (list(self.looks) != looks or looks[-1] != num_seeds or len(looks) > MOST_LOOKS),
+            "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
+            "it goes with none of --cluster slurm, --max-parallel, --ranks-per-node":
+                self.runs_per_gpu and shares_gpus_elsewhere,
+            "--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer":
+                self.compiled and self.zero_stage == 3,
+            f"--teacher-weights {weights}: there is no such file": weights is not None and not weights.is_file(),
+        }  # fmt: skip
+        for words, holds in refusals.items():
+            if holds:
+                raise SpecError(words)
 
     @property
     def profile_name(self) -> str:
@@ -129,17 +119,14 @@ class GridOptions:
 
 
 def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
-    """Work out the resources that one run may use.
-
-    Args:
-        profile: profile, which gives device, evaluations, and the batches that the ranks must share evenly.
-        num_ranks: number of ranks of one run, over all its nodes.
-        threads_per_rank: number of threads that compute.
+    """Work out the resources that one run of the profile may use, with so many ranks over all its nodes.
 
     Raises:
         SpecError: the ranks or micro-batches do not share a batch evenly.
     """
-    weights = options.teacher_weights
+    weights, stage = options.teacher_weights, options.stage
+    if stage and stage != "slurm" and "$" not in stage:  # else only the node knows it
+        stage = str(Path(stage).expanduser().absolute())
     plan = read_plan(options.runs, get_suite(options.suite).name, options.profile_name) if options.suite else None
     resources = Resources(
         device=profile.device,
@@ -152,7 +139,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         num_evaluations=profile.num_evaluations,
         evaluate_every_epoch=profile.device == "gpu" and are_shown_with_best(profile.experiments()),
         data_dir=str(options.data_dir.absolute()) if options.data_dir else None,
-        stage=_find_stage(options.stage),
+        stage=stage,
         loader=options.loader,
         num_workers=options.workers or 0,
         skip_corrupt=options.skip_corrupt,
@@ -163,9 +150,3 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)
     return resources
-
-
-def _find_stage(stage: str | None) -> str | None:
-    """The folder that runs find from wherever they start; what only the node knows stays as it is."""
-    is_known = stage is not None and stage != "slurm" and "$" not in stage
-    return str(Path(stage).expanduser().absolute()) if stage is not None and is_known else stage

@@ -27,12 +27,7 @@ from suite.spec.suite import Suite
 def print_plan(
     console: Console, suite: Suite, name: str, profile: Profile, plan: Sequence[PlannedRun], store: Path
 ) -> None:
-    """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left.
-
-    Args:
-        name: profile that is planned.
-        store: folder of the runs.
-    """
+    """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left."""
     console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
@@ -57,13 +52,12 @@ def print_cost(
 ) -> answers.Plan:
     """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate; returns the same.
 
-    Args:
-        name: profile that is planned.
-        plan: plan of at least one run.
-        num_devices: number of cores or GPUs that work at once.
+    The plan has at least one run; the devices are cores or GPUs that work at once.
     """
-    _count_models(console, [run.job.experiment for run in plan], plan[0].job.resources)
-    runs = _estimate(profile, plan)
+    experiments = [run.job.experiment for run in plan]
+    _count_models(console, experiments, plan[0].job.resources)
+    names = describe(experiments)
+    runs = [_estimate(profile, run, names[run.job.experiment.id]) for run in plan]
     total = sum(run.hours for run in runs if run.state != "done")
     numbers = (Column(title, justify="right") for title in ("images", "FLOPs", "hours"))
     table = Table("run", "data", "state", *numbers, box=box.SIMPLE_HEAD)
@@ -80,60 +74,48 @@ def print_cost(
     return answers.Plan(suite=suite.name, profile=name, runs=runs, unit=unit, hours_needed=total, devices=num_devices)
 
 
-def _estimate(profile: Profile, plan: Sequence[PlannedRun]) -> list[answers.RunOfPlan]:
-    names = describe([run.job.experiment for run in plan])
-    runs = []
-    for run in plan:
-        experiment, flops = run.job.experiment, count_run_flops(run.job.experiment, run.job.resources)
-        runs.append(
-            answers.RunOfPlan(
-                id=experiment.id,
-                name=names[experiment.id],
-                folder=str(run.job.directory.path),
-                dataset=experiment.dataset,
-                state=run.status.state,
-                reason=run.status.reason,
-                images=images_seen(experiment, run.job.resources),
-                flops=flops,
-                hours=profile.hours(flops),
-            )
-        )
-    return runs
+def _estimate(profile: Profile, run: PlannedRun, name: str) -> answers.RunOfPlan:
+    experiment, flops = run.job.experiment, count_run_flops(run.job.experiment, run.job.resources)
+    return answers.RunOfPlan(
+        id=experiment.id,
+        name=name,
+        folder=str(run.job.directory.path),
+        dataset=experiment.dataset,
+        state=run.status.state,
+        reason=run.status.reason,
+        images=images_seen(experiment, run.job.resources),
+        flops=flops,
+        hours=profile.hours(flops),
+    )
 
 
 def print_suites(console: Console) -> answers.SuiteList:
     """Print every suite, how many runs each of its profiles has, and what they cost; returns the same."""
     suites = [get_suite(name) for name in list_suites()]
-    profiles = {(suite.name, name): profile for suite in suites for name, profile in suite.profiles.items()}
-    names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
-    grids = {key: profile.experiments() for key, profile in profiles.items()}
+    names = [name for name in get_args(ProfileName) if any(name in suite.profiles for suite in suites)]
+    grids = {(s.name, name): profile.experiments() for s in suites for name, profile in s.profiles.items()}
     _count_models(console, [experiment for grid in grids.values() for experiment in grid], Resources())
     columns = (Column(name, no_wrap=True) for name in names)
-    table = Table("suite", *columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    sizes = {key: _size(profile, grids[key]) for key, profile in profiles.items()}
+    table, listed = Table("suite", *columns, box=box.SIMPLE_HEAD, pad_edge=False), []
     for suite in suites:
-        keys = [(suite.name, name) for name in names]
-        costs = [_write_size(sizes[key], "\n") if key in sizes else "" for key in keys]
+        profiles = {name: suite.profiles[name] for name in names if name in suite.profiles}
+        sizes = {name: _size(profile, grids[suite.name, name]) for name, profile in profiles.items()}
+        costs = [_write_size(sizes[name], "\n") if name in sizes else "" for name in names]
         what = Text(f"{suite.name}\n", "bold").append(f"{suite.paper.partition(' (')[0]}, {suite.item}\n", "not bold")
         table.add_row(what.append(suite.question, "not bold dim"), *costs)
+        about = {field: getattr(suite, field) for field in ("name", "paper", "item", "question")}
+        listed.append(answers.ListedSuite(**about, profiles=sizes))
     console.print(table)
     console.print("Runs a seed, and hours at the rate that a profile states. All suites together, shared runs once:")
     for name in names:
-        own = {key: profile for key, profile in profiles.items() if key[1] == name}
-        distinct = {experiment.id: experiment for key in own for experiment in grids[key]}
-        console.print(f"  {name}: {_write_size(_size(next(iter(own.values())), distinct.values()))}")
+        own = [suite for suite in suites if name in suite.profiles]
+        distinct = {experiment.id: experiment for suite in own for experiment in grids[suite.name, name]}
+        console.print(f"  {name}: {_write_size(_size(own[0].profiles[name], distinct.values()))}")
     kinds: tuple[Kind, ...] = ("suites", "models", "image_sets")
     plugins = {kind: list(list_plugins(kind)) for kind in kinds}
     for kind, found in plugins.items():
         if found:
             console.print(f"Installed plug-ins among {kind.replace('_', ' ')}: {', '.join(found)}")
-    listed = [
-        answers.ListedSuite(
-            **{field: getattr(suite, field) for field in ("name", "paper", "item", "question")},
-            profiles={name: sizes[suite.name, name] for name in names if (suite.name, name) in sizes},
-        )
-        for suite in suites
-    ]
     return answers.SuiteList(suites=listed, plugins=plugins)
 
 

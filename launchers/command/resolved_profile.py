@@ -21,9 +21,6 @@ def print_resolved(console: Console, suite: Suite, profile_name: str, experiment
     """Print the chosen experiments with their ids, then a table for each model and each recipe; returns all fields.
 
     These list all values that a field takes, ours and those of the paper's experiments in the same places.
-
-    Args:
-        profile_name: profile from which the experiments were chosen.
     """
     names = describe(experiments)
     console.print(f"{suite.name}, profile {profile_name}: {len(experiments)} runs", style="bold")
@@ -36,14 +33,10 @@ def print_resolved(console: Console, suite: Suite, profile_name: str, experiment
     for name in dict.fromkeys(experiment.recipe.name for experiment in experiments):
         ours = [experiment for experiment in experiments if experiment.recipe.name == name]
         console.print(_table(f"recipe {name}", ours, of_paper, lambda e: e.recipe.model_dump(exclude={"name"})))
-    runs = [
-        ShownRun(id=e.id, name=names[e.id], experiment=_dump(e), paper=_dump(of_paper.get(e.id))) for e in experiments
-    ]
+    papers = {name: paper.model_dump(mode="json") for name, paper in of_paper.items()}
+    shown = ((e.id, names[e.id], e.model_dump(mode="json"), papers.get(e.id)) for e in experiments)
+    runs = [ShownRun(id=key, name=name, experiment=ours, paper=paper) for key, name, ours, paper in shown]
     return Shown(suite=suite.name, profile=profile_name, runs=runs)
-
-
-def _dump(experiment: Experiment | None) -> Fields | None:
-    return None if experiment is None else experiment.model_dump(mode="json")
 
 
 def _table(

@@ -7,7 +7,7 @@ folder. Options of the command line win.
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, Valida
 from suite.base.arguments import COMMAND
 from suite.base.errors import SpecError, unknown_name
 from suite.base.frozen import Frozen
+from suite.base.reading import describe
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>#\[\]-]+")
 _GPUS = re.compile(r"(?:[\w.-]*[A-Za-z][\w.-]*:)?([1-9]\d{0,5})|[\w.-]*[A-Za-z][\w.-]*")  # 4, h100:4, 1g.10gb:2, h100
@@ -39,27 +40,6 @@ def sbatch_value(text: str) -> str:
     return text
 
 
-def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
-    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
-    parts = [pair.partition("=") for pair in pairs]
-    found: dict[str, str | bool] = _check_more({key: value if separator else True for key, separator, value in parts})
-    return found
-
-
-def _check_more(given: Any) -> Any:
-    """Check sbatch's options by their names; what is no table is left to pydantic."""
-    if not isinstance(given, dict):
-        return given
-    for key, value in given.items():
-        if key not in _ALLOWED:
-            raise unknown_name("key of --slurm", key, _ALLOWED)
-        if isinstance(value, bool) and key not in _FLAGS:
-            raise SpecError(f"--slurm {key!r}: expected KEY=VALUE")
-    return {
-        key: value if value is True else sbatch_value(str(value)) for key, value in given.items() if value is not False
-    }
-
-
 def _spell(value: object) -> object:
     return str(value) if type(value) is int else value
 
@@ -69,39 +49,37 @@ _Lines = tuple[Annotated[str, Field(pattern=r"^[^\n]+$")], ...]
 
 
 class Site(Frozen):
-    """How one cluster runs jobs; each field is a key of ``site.toml``. None leaves it to the profile or the cluster.
+    """How one cluster runs jobs; each field is a key of ``site.toml``, and one with a description an option of grid.py.
+
+    None leaves it to the profile or the cluster. Of the four requests for GPUs a site has one.
 
     Args:
-        gpus_per_node, gres, gpus, implied_gpus: the request for GPUs, one of these four, as sbatch's options of these
-            names; the last is the number that a partition gives each node unasked.
         concurrency: jobs that run at once.
         requeue: whether a job may put itself back into the queue.
-        chain: jobs in a row, each after the end of the one before, that go on with the same runs.
-        max_arrays: arrays that may be in the queue at once; the next follow as they leave it.
         setup: lines of shell before each job's processes.
         container_python: the Python in the image ``container``.
         sbatch: more of sbatch's options by their long names.
     """
 
-    partition: _Value | None = None
-    account: _Value | None = None
-    qos: _Value | None = None
-    constraint: _Value | None = None
-    nodes: PositiveInt = 1
-    gpus_per_node: _Value | None = None
-    gres: _Value | None = None
-    gpus: _Value | None = None
-    implied_gpus: PositiveInt | None = None
-    cpus_per_task: PositiveInt | None = None
-    mem_gb: PositiveInt | None = None
-    time_min: PositiveInt = 60
-    runs_per_job: PositiveInt = 1
+    partition: _Value | None = Field(None, description="as sbatch's")
+    account: _Value | None = Field(None, description="as sbatch's")
+    qos: _Value | None = Field(None, description="as sbatch's")
+    constraint: _Value | None = Field(None, description="as sbatch's")
+    nodes: PositiveInt = Field(1, description="nodes of one run (default 1)")
+    gpus_per_node: _Value | None = Field(None, description="on GPUs, as many ranks (default 1): 4, h100:4, 1g.10gb:2")
+    gres: _Value | None = Field(None, description="in place of that, such as gpu:h100:4")
+    gpus: _Value | None = Field(None, description="in place of that, on all nodes together")
+    implied_gpus: PositiveInt | None = Field(None, description="GPUs that the partition gives each node unasked")
+    cpus_per_task: PositiveInt | None = Field(None, description="cores of a rank (default 1; with GPUs 8)")
+    mem_gb: PositiveInt | None = Field(None, description="memory of a node")
+    time_min: PositiveInt = Field(60, description="a job's time limit (default 60); longer runs are requeued and go on")
+    runs_per_job: PositiveInt = Field(1, description="runs that one job trains in turn (default 1)")
     concurrency: PositiveInt | None = None
     requeue: bool = True
-    chain: PositiveInt = 1
-    max_arrays: PositiveInt | None = None
+    chain: PositiveInt = Field(1, description="jobs in a row for a run, where a job may not requeue itself (default 1)")
+    max_arrays: PositiveInt | None = Field(None, description="arrays in the queue at once; others follow as they end")
     setup: _Lines = ()
-    container: str | None = None
+    container: str | None = Field(None, description="image to train in; on this machine by Apptainer or Docker")
     container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None
     container_mounts: _Lines = ()
     container_options: _Lines = ()
@@ -109,14 +87,20 @@ class Site(Frozen):
     runs: Path | None = None
     data_dir: Path | None = None
     stage: str | None = None
-    sbatch: Annotated[dict[str, str | bool], BeforeValidator(_check_more)] = Field(default_factory=dict)
+    sbatch: dict[str, str | bool] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
-    def _move(cls, given: Any) -> Any:
-        """Put an option of sbatch that has a field of its own there."""
+    def _check_more(cls, given: Any) -> Any:
+        """Check sbatch's options by their names, and put one that has a field of its own there."""
         if not isinstance(given, dict) or not isinstance(more := given.get("sbatch"), dict):
             return given
+        for key, value in more.items():
+            if key not in _ALLOWED:
+                raise unknown_name("key of --slurm or [sbatch]", key, _ALLOWED)
+            if isinstance(value, bool) and key not in _FLAGS:
+                raise SpecError(f"--slurm {key!r}: expected KEY=VALUE")
+        more = {key: value is True or sbatch_value(str(value)) for key, value in more.items() if value is not False}
         moved: dict[str, Any] = {_OWN_FIELDS[key]: more[key] for key in more if key in _OWN_FIELDS}
         moved |= {"container_runtime": "pyxis"} if "container" in moved else {}
         return given | moved | {"sbatch": {key: more[key] for key in more if key not in _OWN_FIELDS}}
@@ -136,10 +120,8 @@ class Site(Frozen):
         return sum(self._count(name) // (self.nodes if name == "gpus" else 1) for name in _GPU_REQUESTS)
 
     def _count(self, name: str) -> int:
-        value = getattr(self, name)
-        if value is None or name == "implied_gpus":
-            return value or 0
-        total, parts = 0, value.split(",")
+        value, total = getattr(self, name), 0
+        parts = [] if value is None else str(value).split(",")
         if name == "gres":
             parts = [part.partition(":")[2] or "1" for part in parts if part.partition(":")[0] == "gpu"]
         for part in parts:
@@ -172,16 +154,10 @@ def _make_site(fields: Mapping[str, Any], where: str) -> Site:
         return Site.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name, words = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
-            raise unknown_name(f"key of {where}:", name, Site.model_fields) from error
-        found = f"{name}: " if name else ""
-        if first["type"] != "value_error":
-            found, words = (
-                f"{name} is {first['input']!r}: ",
-                words.replace("Input should be", "expected").replace("tuple", "list"),
-            )
-        raise SpecError(f"{where}: {found}{words}") from error
+            raise unknown_name(f"key of {where}:", str(first["loc"][0]), Site.model_fields) from error
+        words = describe(error).replace("Value error, ", "").replace("Input should be", "expected")
+        raise SpecError(f"{where}: {words.replace('tuple', 'list')}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -50,15 +50,12 @@ class Tries:
             raise SpecError(f"--tune: none of these runs of {grid.suite.name} trains a model from its own start")
         known = read_tuning(options.runs, grid.suite.name, grid.profile_name)
         known = known or Tuning(settings=draw_settings(options.tune))
-        of = {
-            one.configuration_id: tries_of(one, known.settings)
-            for one in tunable
-            if one.configuration_id not in known.top1_percent
-        }
-        if not of:
+        left = [one for one in tunable if one.configuration_id not in known.top1_percent]
+        if not left:
             return None
         if options.freeze is not None:
             raise SpecError("--freeze: these recipes are not tuned yet; start the grid without it first")
+        of = {one.configuration_id: tries_of(one, known.settings) for one in left}
         experiments = with_ancestors(one for tries in of.values() for one in tries)
         return cls(replace(grid, experiments=experiments), known, of)
 

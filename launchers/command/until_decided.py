@@ -14,29 +14,27 @@ from leaderboards.text.notation import format_signed
 from suite.base.errors import SpecError
 from suite.papers import get_suite
 
-Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives the exit status
 
-
-def train_until(options: GridOptions, train: Train, console: Console) -> int:
+def train_until(options: GridOptions, train: Callable[[GridOptions], int], console: Console) -> int:
     """Train five seeds a configuration, then one more each, until the headline is decided or ``--max-seeds`` are done.
 
     The same command goes on where the last one ended: seeds that are done are not trained again. With ``--detach`` it
     submits the seeds that come next, and returns. The exit status is that of the first training that failed, else 0.
+    ``train`` trains a grid of a fixed number of seeds, and returns its exit status.
 
     Raises:
         SpecError: the profile leaves the headline empty.
     """
-    cell, num_seeds = _headline(options), FIRST_LOOK
-    num_done = len(cell.estimate.values) if cell is not None else 0
-    if cell is not None and num_done >= FIRST_LOOK and not _is_decided(cell, options):
-        num_seeds = min(num_done + 1, options.max_seeds)
+    cell, goal, num_seeds = _headline(options), options.until or 0.0, FIRST_LOOK
+    if cell is not None and len(cell.estimate.values) >= FIRST_LOOK and not is_decided(cell.estimate, goal):
+        num_seeds = min(len(cell.estimate.values) + 1, options.max_seeds)
     while True:
         status = train(replace(options, seeds=range(num_seeds), until=None))
         if status or options.detach:
             return status
         cell = _headline(options)
         console.print(_report(cell, options, num_seeds))
-        if cell is None or _is_decided(cell, options) or num_seeds >= options.max_seeds:
+        if cell is None or is_decided(cell.estimate, goal) or num_seeds >= options.max_seeds:
             return status
         num_seeds += 1
 
@@ -50,10 +48,6 @@ def _headline(options: GridOptions) -> Cell | None:
     return cell
 
 
-def _is_decided(cell: Cell, options: GridOptions) -> bool:
-    return is_decided(cell.estimate, options.until or 0.0)
-
-
 def _report(cell: Cell | None, options: GridOptions, num_seeds: int) -> str:
     """``5 seeds: +2.03 ± 0.71 points (widened); goal ± 0.5: one more seed``."""
     reach = None if cell is None else widened(cell.estimate)
@@ -61,7 +55,7 @@ def _report(cell: Cell | None, options: GridOptions, num_seeds: int) -> str:
         return f"{num_seeds} seeds: the headline has no interval"
     mean = format_signed(cell.mean, 2)
     reached = f"{num_seeds} seeds: {mean} ± {reach.half_width:.2f} points (widened for the looks before)"
-    if _is_decided(cell, options):
+    if is_decided(cell.estimate, options.until or 0.0):
         return f"{reached}; within the goal of ± {options.until:g}"
     more = "one more seed" if num_seeds < options.max_seeds else "not reached with --max-seeds"
     return f"{reached}; goal ± {options.until:g}: {more}"

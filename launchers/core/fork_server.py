@@ -73,11 +73,8 @@ class ForkedRun(ForkServerProcess):
 
 
 class ForkServer:
-    """multiprocessing's fork server with the libraries loaded, from when it is made until the block ends.
-
-    Args:
-        resources: resources of every run; the libraries are loaded for their device and threads.
-    """
+    """multiprocessing's fork server with the libraries loaded, for the device and threads that the resources of every
+    run name, from when it is made until the block ends."""
 
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it can wait for no process

@@ -137,14 +137,11 @@ def read_progress(run: RunDirectory) -> dict[str, float]:
 def count(plan: Sequence[PlannedRun]) -> str:
     """Count, in one line, runs that are new, running, interrupted, finished and failed, and those that have to wait."""
     counts = Counter(run.status.state for run in plan)
-    num_new = counts["new"] + counts["waiting"] + counts["blocked"]
-    num_failed = counts["failed"] + counts["void"]
-    resumed = [f"{counts['interrupted']} to resume"] if counts["interrupted"] else []
-    running, finished = f"{counts['running']} running", f"{counts['done']} finished"
-    parts = [f"{num_new} new", *resumed, running, finished, f"{num_failed} failed"]
-    words = f"; {counts['waiting']} wait for others of these" if counts["waiting"] else ""
-    words += f"; {counts['blocked']} cannot start, since what they need has failed" if counts["blocked"] else ""
-    return f"{len(plan)} runs: {', '.join(parts)}{words}"
+    words = f"{len(plan)} runs: {counts['new'] + counts['waiting'] + counts['blocked']} new"
+    words += f", {counts['interrupted']} to resume" if counts["interrupted"] else ""
+    words += f", {counts['running']} running, {counts['done']} finished, {counts['failed'] + counts['void']} failed"
+    words += f"; {counts['waiting']} wait for others of these" if counts["waiting"] else ""
+    return words + (f"; {counts['blocked']} cannot start, since what they need has failed" if counts["blocked"] else "")
 
 
 def _meaning(text: str) -> float | str:

@@ -17,12 +17,9 @@ _KILL_TIMEOUT_S = 5.0  # for a killed process to be gone; one that waits for a d
 
 
 class Sidecar:
-    """A Python module that runs as such a process.
+    """A Python module that runs as such a process, and keeps the descriptors ``pass_fds``.
 
-    Args:
-        module: module as ``python -m`` takes it.
-        request: line that it reads first; a long one is handed over while it starts.
-        pass_fds: descriptors that it keeps.
+    ``request`` is the line that it reads first; a long one is handed over while it starts.
     """
 
     def __init__(self, module: str, request: str, arguments: Sequence[str] = (), pass_fds: Sequence[int] = ()) -> None:

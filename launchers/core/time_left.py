@@ -8,12 +8,8 @@ from launchers.core.plan import LONGEST_S, Job
 def find_time_left(runs: Sequence[tuple[Job, Mapping[str, float], bool]], num_open: int) -> float | None:
     """Estimate when all are done: the images left, at the mean rate of the runs under way times their number.
 
-    Args:
-        runs: runs with their latest logged numbers, and whether each is under way.
-        num_open: number of runs that have not ended; those without numbers are taken to be of the others' mean size.
-
-    Returns:
-        The seconds; None where no run under way has logged its rate.
+    ``runs`` come with their latest logged numbers, and whether each is under way. Open ones without numbers are taken
+    to be of the others' mean size. Returns the seconds; None where no run under way has logged its rate.
     """
     begun = [(job, numbers, moves) for job, numbers, moves in runs if "num_steps" in numbers]
     rates = [numbers["images_per_s"] for _, numbers, moves in begun if moves and "images_per_s" in numbers]

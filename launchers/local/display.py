@@ -57,8 +57,7 @@ class Display:
                 self._metrics[i] = read_progress(run.job.directory)
                 self._stalled[i] = find_stall(run.job.directory) if run.state in _MOVING else ""
             if self._seen[i] != now and not self._live:
-                event = self._event(run, restarted=self._seen[i][1] < run.num_restarts)
-                self._console.print(event, soft_wrap=True)
+                self._console.print(self._event(run, self._seen[i][1] < run.num_restarts), soft_wrap=True)
             self._seen[i] = now
         if self._live:
             self._live.update(self._render(), refresh=True)
@@ -91,9 +90,8 @@ class Display:
         lines: list[RenderableType] = [table, self._total()]
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
-        failed = [run for run in self._pool.runs if run.state == "failed"]
-        reasons = [f"failed: {self._name(run)}: {run.problem}" for run in failed[:_MAX_REASONS]]
-        lines += [Excerpt(reason, "red") for reason in reasons]
+        reasons = [f"failed: {self._name(run)}: {run.problem}" for run in self._pool.runs if run.state == "failed"]
+        lines += [Excerpt(reason, "red") for reason in reasons[:_MAX_REASONS]]
         remarks = [f"{self._name(run)}: {run.remark}" for run in self._pool.runs if run.remark]
         lines += [Excerpt(remark, "yellow") for remark in remarks[:_MAX_REASONS]]
         return Group(*lines)
@@ -115,21 +113,16 @@ class Display:
         ]
 
     def _total(self) -> RenderableType:
-        runs = self._pool.runs
+        runs, share = self._pool.runs, 0.0
         states = [run.state for run in runs]
-        share = 0.0
-        for i, run in enumerate(runs):
+        for i, state in enumerate(states):
             step, num_steps = self._metrics[i].get("step", 0), self._metrics[i].get("num_steps", 1)
-            share += 1.0 if run.state in ("done", "failed") else step / max(1.0, num_steps)
-        text = Text(
-            f"{states.count('done')} of {len(runs)} done, {states.count('running')} running, "
-            f"{states.count('failed')} failed" + self._eta()
-        )
+            share += 1.0 if state in ("done", "failed") else step / max(1.0, num_steps)
+        paces = [(run.job, self._metrics[i], run.state in _MOVING) for i, run in enumerate(runs)]
+        left = find_time_left(paces, sum(state in ("waiting", *_MOVING) for state in states))
+        words = f"{states.count('done')} of {len(runs)} done"
+        words += "".join(f", {states.count(state)} {state}" for state in ("running", "failed"))
         line = Table.grid(padding=(0, 1))
-        line.add_row(ProgressBar(total=len(runs), completed=share, width=30), text)
+        to_go = "" if left is None else f", about {clock(left)} to go"
+        line.add_row(ProgressBar(total=len(runs), completed=share, width=30), Text(words + to_go))
         return line
-
-    def _eta(self) -> str:
-        runs = [(run.job, self._metrics[i], run.state in _MOVING) for i, run in enumerate(self._pool.runs)]
-        left = find_time_left(runs, sum(run.state in ("waiting", *_MOVING) for run in self._pool.runs))
-        return "" if left is None else f", about {clock(left)} to go"

@@ -49,13 +49,15 @@ class SharedGpus(Gpus):
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            problem = self._start_daemons(stack)
-            self._stack = stack.pop_all()
-        if problem:
+        try:
+            if shutil.which(_CONTROL) is None:
+                raise OSError(f"{_CONTROL}, a part of NVIDIA's driver, is not in the PATH")
+            for gpu in self.names:
+                self._start_daemon(gpu)
+        except OSError as error:
             self._stack.close()
             self._variables.clear()
-            self._console.print(f"runs share a GPU without MPS, and so take turns on it: {problem}")
+            self._console.print(f"runs share a GPU without MPS, and so take turns on it: {error}")
         return self
 
     def __exit__(self, *failure: object) -> None:
@@ -66,43 +68,28 @@ class SharedGpus(Gpus):
         variables = super().variables(slot, num_ranks)
         return self._variables.get(variables["CUDA_VISIBLE_DEVICES"], variables)
 
-    def _start_daemons(self, stack: ExitStack) -> str:
-        """Returns why one of them could not be started."""
-        if shutil.which(_CONTROL) is None:
-            return f"{_CONTROL}, a part of NVIDIA's driver, is not in the PATH"
-        for gpu in self.names:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True)))
-            places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
-            problem = _start_daemon(gpu, folder, os.environ | places, stack)
-            if problem:
-                return problem
-            name = "0" if gpu.isdecimal() else gpu  # a GPU's or an instance's own name stays what it is
-            self._variables[gpu] = {"CUDA_VISIBLE_DEVICES": name, **places}
-        return ""
-
-
-def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], stack: ExitStack) -> str:
-    """Start a GPU's daemon, which ends with this process, however that does; returns why it could not be started."""
-    try:
+    def _start_daemon(self, gpu: str) -> None:
+        """Start a GPU's daemon, which ends with this process, however that does; an OSError if it does not start."""
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True)))
+        places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
         with (folder / "output").open("wb") as output:
             daemon = subprocess.Popen(
                 ["sh", "-c", _KEEPER, _CONTROL],
-                env={**environment, "CUDA_VISIBLE_DEVICES": gpu},
+                env=os.environ | places | {"CUDA_VISIBLE_DEVICES": gpu},
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,  # a Ctrl-C is the grid's: runs still write their checkpoints
             )
-    except OSError as error:
-        return f"{_CONTROL} of GPU {gpu} did not start: {error}"
-    stack.callback(_end_daemon, daemon, environment)
-    deadline = time.monotonic() + _START_S
-    while not (folder / f"{_CONTROL}.pid").exists():
-        if daemon.poll() is not None or time.monotonic() > deadline:
-            said = (folder / "output").read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
-            return f"{_CONTROL} of GPU {gpu} did not start: {said}"
-        time.sleep(0.05)
-    return ""
+        self._stack.callback(_end_daemon, daemon, os.environ | places)
+        deadline = time.monotonic() + _START_S
+        while not (folder / f"{_CONTROL}.pid").exists():
+            if daemon.poll() is not None or time.monotonic() > deadline:
+                said = (folder / "output").read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
+                raise OSError(f"{_CONTROL} of GPU {gpu} did not start: {said}")
+            time.sleep(0.05)
+        name = "0" if gpu.isdecimal() else gpu  # a GPU's or an instance's own name stays what it is
+        self._variables[gpu] = {"CUDA_VISIBLE_DEVICES": name, **places}
 
 
 def _end_daemon(daemon: subprocess.Popen[bytes], environment: dict[str, str]) -> None:

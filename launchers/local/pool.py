@@ -27,16 +27,9 @@ from suite.store.heartbeat import Watchdog
 
 PoolState = Literal["waiting", "running", "locked", "done", "failed"]
 
-_STATES: dict[run_status.State, PoolState] = {
-    "new": "waiting",
-    "interrupted": "waiting",
-    "waiting": "waiting",
-    "running": "locked",
-    "done": "done",
-    "failed": "failed",
-    "void": "failed",
-    "blocked": "failed",
-}
+_STATES: dict[run_status.State, PoolState] = {"running": "locked", "done": "done"}
+_STATES |= dict.fromkeys(("new", "interrupted", "waiting"), "waiting")
+_STATES |= dict.fromkeys(("failed", "void", "blocked"), "failed")
 # a run is a world of its own, also when the grid was started by torchrun or srun
 _RANK_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _MAX_RESTARTS = 2  # of a run whose process was killed from outside
@@ -173,7 +166,6 @@ class LocalPool:
 
     Args:
         plan: runs, parents before those that need them.
-        max_parallel: number of runs that go at once, at most.
         gpus: GPUs that are handed out to them; None on a machine without.
         server: server that forks runs of one rank; None: each loads the libraries itself, as several ranks do.
     """

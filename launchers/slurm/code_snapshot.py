@@ -18,8 +18,6 @@ from suite.base.commit import PINNED, commit
 from suite.base.files import disk_error
 from suite.plugins.versions import OUR_PACKAGES
 
-_DIGITS = 16
-
 
 class Snapshot:
     """Our packages as they are now; ``folder`` is where jobs of this store import them from."""
@@ -30,7 +28,7 @@ class Snapshot:
         digest = hashlib.sha256()
         for name, content in sorted(self._files.items()):
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
-        self.folder = submissions_folder(store).absolute() / "code" / digest.hexdigest()[:_DIGITS]
+        self.folder = submissions_folder(store).absolute() / "code" / digest.hexdigest()[:16]
 
     def write(self) -> None:
         """Copy them into the store, unless this code is there; a RunError if the disk refuses."""

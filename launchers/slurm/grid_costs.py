@@ -13,15 +13,11 @@ from suite.spec.profile import Profile
 def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
     """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
     needed, by_flops = 0.0, dict[str, float]()
-    for status in found:
-        experiment, resources = status.job.experiment, status.job.resources
-        if status.state != "done" and status.remaining_s is not None:
-            needed += status.remaining_s * resources.num_ranks / 3600
-        elif status.state != "done":
-            configuration = experiment.configuration_id
-            if configuration not in by_flops:
-                by_flops[configuration] = profile.hours(count_run_flops(experiment, resources))
-            needed += by_flops[configuration]
+    for job, remaining_s in ((status.job, status.remaining_s) for status in found if status.state != "done"):
+        configuration = job.experiment.configuration_id
+        if remaining_s is None and configuration not in by_flops:
+            by_flops[configuration] = profile.hours(count_run_flops(job.experiment, job.resources))
+        needed += by_flops[configuration] if remaining_s is None else remaining_s * job.resources.num_ranks / 3600
     return needed
 
 
@@ -53,36 +49,26 @@ def describe_costs(costs: Costs) -> str:
     return f"{hours}; kWh: {energy}; most memory of a run, GB: {write_known(costs.peak_memory_gb)}"
 
 
-def make_answer(
-    suite: str, profile_name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]
-) -> Status:
-    """Say as data what ``--status`` shows.
-
-    Args:
-        suite, profile_name, profile: grid.
-        found: status of each of its runs.
-        troubles: problems of nodes and jobs, in words.
-    """
+def make_answer(suite: str, name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]) -> Status:
+    """Say as data what ``--status`` shows of a grid's runs, with the profile's name and the troubles of nodes."""
     names = describe([status.job.experiment for status in found])
-    runs = []
-    for status in found:
-        run, metrics = status.job.experiment, status.metrics
-        top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent
-        same = ("state", "node", "num_requeues", "hours_used", "energy_kwh", "peak_memory_gb")
-        runs.append(
-            RunState(
-                id=run.id,
-                name=names[run.id],
-                folder=str(status.job.directory.path),
-                detail=status.words,
-                step=int(metrics["step"]) if "step" in metrics else None,
-                num_steps=int(metrics["num_steps"]) if "num_steps" in metrics else None,
-                images_per_s=metrics.get("images_per_s") if status.keeps_pace else None,
-                remaining_s=status.remaining_s if status.keeps_pace else None,
-                top1_percent=top1,
-                **{name: getattr(status, name) for name in same},
-            )
-        )
-    is_over = not any(status.goes_on for status in found)
-    costs = sum_costs(found, profile)
-    return Status(suite=suite, profile=profile_name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
+    runs = [_describe_run(status, names[status.job.experiment.id]) for status in found]
+    is_over, costs = not any(status.goes_on for status in found), sum_costs(found, profile)
+    return Status(suite=suite, profile=name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
+
+
+def _describe_run(status: JobStatus, name: str) -> RunState:
+    metrics, keeps_pace = status.metrics, status.keeps_pace
+    same = ("state", "node", "num_requeues", "hours_used", "energy_kwh", "peak_memory_gb")
+    return RunState(
+        id=status.job.experiment.id,
+        name=name,
+        folder=str(status.job.directory.path),
+        detail=status.words,
+        step=int(metrics["step"]) if metrics else None,
+        num_steps=int(metrics["num_steps"]) if metrics else None,
+        images_per_s=metrics.get("images_per_s") if keeps_pace else None,
+        remaining_s=status.remaining_s if keeps_pace else None,
+        top1_percent=metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent,
+        **{field: getattr(status, field) for field in same},
+    )

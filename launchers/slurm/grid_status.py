@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from launchers.core.plan import Job, read_progress, read_run_statuses
+from launchers.core.time_left import images_left
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob
@@ -93,10 +94,8 @@ class JobStatus:
     @property
     def remaining_s(self) -> float | None:
         """At the rate of the last steps; None where nothing was logged yet."""
-        if not self.metrics.get("images_per_s"):
-            return None
-        images = (self.metrics["num_steps"] - self.metrics["step"]) * self.job.experiment.recipe.batch_size
-        return float(images / self.metrics["images_per_s"])
+        rate = self.metrics.get("images_per_s")
+        return images_left(self.job, self.metrics) / rate if rate else None
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
@@ -123,7 +122,8 @@ class _SlurmsWord:
         self._store, self._submissions = store, find_submissions(store)
         names = [submission.name for submission in self._submissions]
         users = find_users(store, self._submissions)
-        queue = sorted(slurm.read_queue(users) if names else [], key=_is_later, reverse=True)
+        queue = slurm.read_queue(users) if names else []
+        queue.sort(key=lambda job: (job.state == "PD", int(job.job_id.partition("_")[0])), reverse=True)
         self._queue = {(job.submission, job.task): job for job in queue}  # of a chain the job that goes on now
         microseconds = [int(name.rpartition("-")[2], 16) for name in names]
         oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
@@ -170,8 +170,7 @@ class _SlurmsWord:
             return JobStatus(job, "running", _name_owner(tried), **common)
         last = next((place for place in reversed(places) if place in self._ended), None)
         last_word = self._ended[last].state if last else ""
-        is_marked = bool(places) and cancel_mark(self._store, places[-1][0]).exists()
-        if last_word.startswith("CANCELLED") or is_marked:
+        if last_word.startswith("CANCELLED") or (places and cancel_mark(self._store, places[-1][0]).exists()):
             return JobStatus(job, "cancelled", "the same command submits it again", **common)
         why_ended = _explain_end(self._ended[last], self._store, last[0]) if last else ""
         if known.state == "interrupted":
@@ -181,10 +180,6 @@ class _SlurmsWord:
         start = next((self._lost[place] for place in reversed(places) if place in self._lost), None)
         why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
         return JobStatus(job, known.state, why, **common)
-
-
-def _is_later(job: QueuedJob) -> tuple[bool, int]:
-    return job.state == "PD", int(job.job_id.partition("_")[0])
 
 
 def _name_owner(tried: Sequence[Attempt]) -> str:

@@ -36,6 +36,7 @@ from suite.store.run_directory import RunDirectory
 WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
 STEP_END_S = 90  # before a time limit: SLURM looks every half a minute, and waits as long before it kills
 _MARGIN_S = 100.0  # before a time limit, when a child that has not stopped by itself is ended
+_MOST_BEHIND_S, _MOST_AHEAD_S = -300.0, 3000.0  # of a clock, as its job begins: a node may take long to boot
 _TIME_LIMIT = "time limit"
 _LOOK_S = 1.0
 _LAST_OF_FOLLOWERS_S = 10.0  # a job that is preempted has little time
@@ -55,6 +56,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         if all(RunDirectory.of(store, experiment).result_path.exists() for experiment in experiments):
             return Exit.DONE  # an earlier job of its chain has trained them
         rank = _Rank(folder, task, submission)
+        _check_clock()
         _check_gpus(submission.resources)
         import_training(submission.resources)
     except Exception as error:
@@ -62,8 +64,19 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         hint = f"; the container {image} must hold what this package needs, see containers/" if image else ""
         note_start("node", folder, task, f"{type(error).__name__}: {error}{hint}")
         raise
-    with _followers(store, submission, experiments):
+    trackers = submission.resources.track if rank.is_first else ()
+    suite, ids = submission.suite_source or submission.suite, [experiment.id for experiment in experiments]
+    say = functools.partial(print, file=sys.stderr, flush=True)  # into the log of this rank
+    with following(trackers, store, suite, submission.profile, ids, say, last_s=_LAST_OF_FOLLOWERS_S):
         return rank.train(store, experiments)
+
+
+def _check_clock() -> None:
+    """Compare this node's clock, by which runs know when their job ends, with the job's start by the controller's."""
+    started = os.environ.get("SLURM_JOB_START_TIME", "")
+    ahead_s = time.time() - int(started) if started.isdecimal() else 0.0
+    if not _MOST_BEHIND_S < ahead_s < _MOST_AHEAD_S:
+        raise RunError(f"its clock is {ahead_s:+,.0f} s from the controller's: ask the site to run NTP on this node")
 
 
 def _check_gpus(resources: Resources) -> None:
@@ -81,24 +94,12 @@ def _check_gpus(resources: Resources) -> None:
             )
 
 
-def _followers(
-    store: Path, submission: Submission, experiments: Sequence[Experiment]
-) -> contextlib.AbstractContextManager[object]:
-    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure goes to its log."""
-    trackers = submission.resources.track
-    if os.environ["SLURM_PROCID"] != "0" or not trackers:
-        return contextlib.nullcontext()
-    ids = [experiment.id for experiment in experiments]
-    suite = submission.suite_source or submission.suite
-    say = functools.partial(print, file=sys.stderr, flush=True)
-    return following(trackers, store, suite, submission.profile, ids, say, last_s=_LAST_OF_FOLLOWERS_S)
-
-
 class _Rank:
     """One process of a job."""
 
     def __init__(self, folder: Path, task: int, submission: Submission) -> None:
         self._folder, self._task, self._resources = folder, task, submission.resources
+        self.is_first = os.environ.get("SLURM_PROCID") == "0"
         end = os.environ.get("SLURM_JOB_END_TIME", "")  # this process began a while after its job
         seconds_left = int(end) - time.time() if end.isdecimal() else 60.0 * submission.time_min
         self._ends_at = time.monotonic() + seconds_left
@@ -121,24 +122,20 @@ class _Rank:
             run = RunDirectory.of(store, experiment)
             ended = self._train_in_child(run, experiment, number)
             if ended == Exit.INTERRUPTED or (ended < 0 and self._why):
-                if self._is_first:
+                if self.is_first:
                     attempts.record_end(run, "interrupted", self._why)
                 return Exit.INTERRUPTED
             if ended < 0:
                 _record_killed(run, self._hang or f"was killed by {describe_signal(-ended)}")
-                if self._is_first:
+                if self.is_first:
                     attempts.record_end(run, "lost")
-            if ended == Exit.LOCKED and self._is_first:
+            if ended == Exit.LOCKED and self.is_first:
                 note_start("held", self._folder, self._task)
             if ended in (Exit.BLOCKED, Exit.FAILED) or ended < 0:
                 status = Exit.FAILED
                 if ended != Exit.BLOCKED and self._resources.num_ranks > 1:  # the other ranks wait for this one
                     return status
         return status
-
-    @property
-    def _is_first(self) -> bool:
-        return os.environ["SLURM_PROCID"] == "0"
 
     def _train_in_child(self, run: RunDirectory, experiment: Experiment, number: int) -> int:
         """A run's exit status; negative where a signal killed it."""

@@ -32,6 +32,7 @@ _CURES = {
     "clock": "the clocks must agree to a minute: ask the site to run NTP on this node",
     "libraries": "install the package where nodes see it, load its modules in setup, or name a container",
     "GPUs": "ask for GPUs as the site names them (gpus_per_node, gres, gpus), and install torch for this driver",
+    "images": "--data-dir must be a folder that the nodes see; in a container, mount it",
     "network": "set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME in setup to the nodes' network; `ip addr` lists them",
 }
 
@@ -46,19 +47,18 @@ def check_node(folder: Path, num_gpus: int, data_dir: str) -> Iterator[Finding]:
         "GPUs": lambda: _gpus(num_gpus),
         "network": lambda: _network(num_gpus > 0),
     }
+    if data_dir:
+        looks["images"] = lambda: _images(Path(data_dir))
     for what, look in looks.items():
         try:
             found, is_well = look()
         except Exception as error:  # whatever it is, it is the finding
             found, is_well = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", False
         yield what, found, "" if is_well else _CURES[what]
-    if data_dir:
-        cure = (
-            ""
-            if Path(data_dir).is_dir()
-            else "--data-dir must be a folder that the nodes see; in a container, mount it"
-        )
-        yield "images", f"{data_dir} is {'not ' * bool(cure)}there", cure
+
+
+def _images(folder: Path) -> tuple[str, bool]:
+    return f"{folder} is {'' if folder.is_dir() else 'not '}there", folder.is_dir()
 
 
 def _store(folder: Path) -> tuple[str, bool]:

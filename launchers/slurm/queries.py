@@ -32,7 +32,6 @@ _NODES_TIMEOUT_S, _NODES_LOOK_S = 120.0, 2.0
 _NUM_CANCELS = 3  # a job that is being requeued may slip through the first
 _QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt")
 _WIDTH = 255  # squeue cuts what is longer
-_ACCOUNT_FORMAT = ("JobID", "State", "NodeList", "JobName")
 
 
 @dataclass(frozen=True)
@@ -117,10 +116,8 @@ def check_there() -> None:
     """Check that SLURM's commands can be called; a SpecError on a machine without SLURM."""
     missing = [name for name in ("sbatch", "squeue", "srun") if shutil.which(name) is None]
     if missing:
-        raise SpecError(
-            f"--cluster slurm: {', '.join(missing)} not found on PATH. Run this on a login node, or "
-            "leave out --cluster to train on this machine."
-        )
+        cure = "Run this on a login node, or leave out --cluster to train on this machine."
+        raise SpecError(f"--cluster slurm: {', '.join(missing)} not found on PATH. {cure}")
 
 
 def read_queue(users: Collection[int]) -> list[QueuedJob]:
@@ -130,8 +127,7 @@ def read_queue(users: Collection[int]) -> list[QueuedJob]:
     for line in call("squeue", _of(users), "--all", "--noheader", "--array", "--Format", columns).splitlines():
         fields = [line[start : start + _WIDTH].strip() for start in range(0, len(_QUEUE_FORMAT) * _WIDTH, _WIDTH)]
         array, index, name, state, reason, nodes, restarts = fields
-        place = task_number(name, int(index)) if index.isdecimal() else None
-        if place is not None:
+        if index.isdecimal() and (place := task_number(name, int(index))):
             jobs.append(QueuedJob(f"{array}_{index}", *place, state, reason, nodes, int(restarts or 0)))
     return jobs
 
@@ -149,14 +145,13 @@ def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -
     try:
         where = [f"--clusters={name}" for name in _clusters]
         text = call("sacct", *where, _of(users), "--allocations", "--noheader", "--parsable2", f"--starttime={since}",
-                    f"--format={','.join(_ACCOUNT_FORMAT)}")  # fmt: skip
+                    "--format=JobID,State,NodeList,JobName")  # fmt: skip
     except RunError:
         return {}
     states = {}
     for job_id, state, nodes, name in _rows(text, 4):
         _, _, index = job_id.partition("_")
-        place = task_number(name, int(index)) if index.isdecimal() else None
-        if place is not None and place[0] in wanted:
+        if index.isdecimal() and (place := task_number(name, int(index))) and place[0] in wanted:
             states[place] = EndedJob(job_id, state.split(" ")[0], "" if "None" in nodes else nodes)
     return states
 
@@ -245,21 +240,19 @@ def exclude_from_all(submission: str, node: str) -> None:
     """Keep all jobs of a submission that wait off one more node."""
     text = call("squeue", "--me", "--all", "--noheader", "--states=PD", "--format=%i|%x|%j")
     for job_id, excluded, name in _rows(text, 3):
-        place = task_number(name, 0)
         known = [] if excluded in ("", "(null)") else [excluded]
-        if place is not None and place[0] == submission and node not in _hosts(known):
+        if (place := task_number(name, 0)) and place[0] == submission and node not in _hosts(known):
             exclude(re.sub(r"%\d+", "", job_id), [*known, node])
 
 
 def leaves_nodes(excluded: Sequence[str]) -> bool:
     """Whether the partition of this job has any node beside these."""
-    partition = os.environ.get("SLURM_JOB_PARTITION", "")
-    options = ["--partition", partition] if partition else []
-    try:
-        nodes = set(call("sinfo", "--noheader", "--Node", "--format=%N", *options).split())
+    partition = os.environ.get("SLURM_JOB_PARTITION")
+    with contextlib.suppress(RunError):
+        which = ["--partition", partition] if partition else []
+        nodes = set(call("sinfo", "--noheader", "--Node", "--format=%N", *which).split())
         return not nodes or bool(nodes - _hosts(excluded))
-    except RunError:
-        return True
+    return True
 
 
 def _hosts(nodes: Sequence[str]) -> set[str]:

@@ -18,14 +18,7 @@ from pathlib import Path
 
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.slurm.submission_record import (
-    Submission,
-    cancel_mark,
-    link_of,
-    read_submission,
-    submissions_folder,
-    this_task,
-)
+from launchers.slurm.submission_record import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts
@@ -38,33 +31,24 @@ _REQUEUE_TIMEOUT_S = 120.0  # a controller that restarts does not answer
 
 
 def end_task(store: Path, name: str, first_task: int, status: int) -> int:
-    """Requeue this job if a run of its task is open and has a chance; returns the job's exit status.
+    """Requeue this job, whose processes ended with a status, if a run of its task is open and has a chance.
 
-    Args:
-        first_task: first task of the job's array.
-        status: exit status of the processes.
+    Returns the job's exit status. ``first_task`` is the first task of the job's array.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder = submissions_folder(store) / name
-    submission, link = read_submission(folder), link_of(os.environ.get("SLURM_JOB_NAME", ""))
-    names = [submission.array_name(first_task, later) for later in range(link + 1, submission.chain + 1)]
-    ended = _judge(folder, submission, this_task(first_task), status, has_next=bool(names))
-    if ended != Exit.INTERRUPTED and names:  # nothing is left to those that come later in the chain
+    submission = read_submission(folder)
+    later = submission.later_arrays(first_task, os.environ.get("SLURM_JOB_NAME", ""))
+    ended = _judge(folder, submission, this_task(first_task), status, has_next=bool(later))
+    if ended != Exit.INTERRUPTED and later:  # nothing is left to these
         with contextlib.suppress(RunError):
             index = os.environ["SLURM_ARRAY_TASK_ID"]
-            slurm.scancel([f"{job_id}_{index}" for job_id in slurm.find_by_name(names, [os.getuid()])])
+            slurm.scancel([f"{job_id}_{index}" for job_id in slurm.find_by_name(later, [os.getuid()])])
     return ended
 
 
 def _judge(folder: Path, submission: Submission, task: int, status: int, has_next: bool) -> int:
-    """Look at the runs of a task, and requeue its job where that helps; returns the job's exit status.
-
-    Args:
-        folder, submission: submission and its folder.
-        task: number of the task.
-        status: exit status of the processes.
-        has_next: whether another job of the chain comes.
-    """
+    """Look at a task's runs, and requeue its job where that helps and no other job of its chain comes."""
     store, experiments = folder.parents[1], submission.experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
     found = [find_run_status(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
@@ -101,13 +85,9 @@ def _give_up(run: RunDirectory) -> bool:
     steps = {attempt.from_step for attempt in last} | {run.newest_checkpoint() or 0}
     if len(last) < _MAX_ATTEMPTS_WITHOUT_PROGRESS or len(steps) > 1:
         return False
-    known = run.read_failure()
-    reason = (
-        f"{len(last)} attempts in a row ended before a checkpoint after step {last[-1].from_step}"
-        + (f" (the last one: {known.reason})" if known else "")
-        + "; raise --time-min or --mem-gb, or look into the log, then use --retry-failed"
-    )
-    run.record_failure("error", reason)
+    why = f" (the last one: {known.reason})" if (known := run.read_failure()) else ""
+    ended = f"{len(last)} attempts in a row ended before a checkpoint after step {last[-1].from_step}{why}"
+    run.record_failure("error", f"{ended}; raise --time-min or --mem-gb, or look into the log, then use --retry-failed")
     return True
 
 

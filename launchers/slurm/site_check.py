@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import filelock
 from rich import box
@@ -19,7 +18,7 @@ from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.lost_starts import read_tail
 from launchers.slurm.node_check import Finding
-from launchers.slurm.sbatch import BatchScript
+from launchers.slurm.sbatch import make_script, submit_script
 from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import submissions_folder
 from suite.base.exit_codes import Exit
@@ -37,8 +36,7 @@ def check_site(options: GridOptions, console: Console) -> Exit:
         SpecError: there is no SLURM here; RunError: it refuses the job.
     """
     site, store = options.site, options.runs.absolute()
-    is_inside = "SLURM_JOB_ID" in os.environ
-    if not is_inside:
+    if not (is_inside := "SLURM_JOB_ID" in os.environ):
         slurm.check_there()
     slurm.speak_to(site)
     num_gpus = 0 if options.device == "cpu" else site.node_gpus or int(options.device == "gpu")
@@ -46,20 +44,20 @@ def check_site(options: GridOptions, console: Console) -> Exit:
     code = Snapshot(store)
     code.write()
     data_dir = str(options.data_dir.absolute()) if options.data_dir else None
-    device: Literal["cpu", "gpu"] = "gpu" if num_gpus else "cpu"
-    resources = Resources(device=device, threads_per_rank=site.cpus_per_task or 1, data_dir=data_dir)
+    threads = site.cpus_per_task or 1
+    resources = Resources(device="gpu" if num_gpus else "cpu", threads_per_rank=threads, data_dir=data_dir)
     job = SiteJob(site, store, str(code.folder), resources)
     parameters = job.parameters(1) | {"job_name": folder.name, "time": _TIME_MIN, "setup": job.setup()}
-    script = BatchScript(folder, parameters)
     command = job.command("launchers.slurm.node_check", [str(folder), str(num_gpus), data_dir or ""])
+    script = make_script(command, folder, parameters)
     with naming_disk_errors(folder):
         folder.mkdir(parents=True)
     with filelock.FileLock(folder / "lock"), contextlib.ExitStack() as stack:
         if is_inside:
-            process = stack.enter_context(subprocess.Popen(["bash", "-c", script.script(command)]))
+            process = stack.enter_context(subprocess.Popen(["bash", "-c", script]))
             found = _wait(folder, site.nodes, lambda: process.poll() is None)
         else:
-            job_id = script.submit(command)
+            job_id = submit_script(script, folder, folder.name)
             stack.callback(slurm.scancel, [job_id])
             console.print(f"submitted job {job_id}: waiting for it")
             found = _wait(folder, site.nodes, lambda: bool(slurm.find_by_name([folder.name], [os.getuid()])))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launchers.command.container import before, in_image, mounts_of, pyxis, runtime_of
+from launchers.command.container import before, in_image, mounts_of, runtime_of
 from launchers.command.site_file import Site
 from suite.spec.resources import Resources
 
@@ -25,17 +25,21 @@ class SiteJob:
     def __init__(self, site: Site, store: Path, code: str, resources: Resources) -> None:
         self._site, self._code, self._resources = site, code, resources
         self._on_gpu = resources.device == "gpu"
+        self._threads = {"OMP_NUM_THREADS": str(resources.threads_per_rank)}
         self._runtime, self._mounts = "", list[str]()
         if site.container is not None:
             weights = resources.teacher_weights
             self._runtime = runtime_of(site, in_job=True)
             self._mounts = mounts_of(site, [store, Path(weights).parent if weights else None], resources.data_dir)
+        self.srun_options: list[str] = []
+        if self._runtime == "pyxis":  # it starts the container for srun
+            self.srun_options += [f"--container-image={site.container}", f"--container-mounts={','.join(self._mounts)}"]
+            self.srun_options += site.container_options
 
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
         """List what sbatch and srun are asked for, by submitit's names."""
         site, threads = self._site, self._resources.threads_per_rank
-        asks_gpus = "gpu" in (site.gres or "")
-        one = None if site.node_gpus else "1"
+        asks_gpus, one = "gpu" in (site.gres or ""), None if site.node_gpus else "1"
         gpus = {"gpus-per-node": site.gpus_per_node or one, "gpus": site.gpus} if self._on_gpu else {}
         return {
             **{key: getattr(site, key) for key in ("partition", "account", "qos", "constraint", "nodes")},
@@ -48,21 +52,12 @@ class SiteJob:
             "srun_args": [f"--cpus-per-task={threads}", *self.srun_options],
         }
 
-    @property
-    def srun_options(self) -> list[str]:
-        """Those of pyxis, where it starts the container."""
-        return pyxis(self._site, self._mounts) if self._runtime == "pyxis" else []
-
     def setup(self) -> list[str]:
         """The site's lines before a job's processes, and where these import from and how many threads they have."""
         path = f"export PYTHONPATH={shlex.quote(self._code)}${{PYTHONPATH:+:$PYTHONPATH}}"
         if self._runtime:
             path = f"image={shlex.quote(str(self._site.container))}"  # for job_end.sh
         return [*self._site.setup, path, *(f"export {name}={value}" for name, value in self._threads.items())]
-
-    @property
-    def _threads(self) -> dict[str, str]:
-        return {"OMP_NUM_THREADS": str(self._resources.threads_per_rank)}
 
     def command(self, module: str, arguments: Sequence[str]) -> str:
         """Spell the start of a module of ours; where pyxis starts the container, srun has to be before it."""

@@ -57,7 +57,7 @@ def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequen
             Excerpt("; ".join(filter(None, [*words, status.words]))),
         )
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
-    warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
+    warnings = (Excerpt(trouble, "yellow") for trouble in troubles)
     return Group(table, f"{summarize(found)}{hidden}", describe_costs(sum_costs(found, profile)), *warnings)
 
 

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from suite.base.errors import RecordError
 from suite.base.files import read_file, write_atomically
 from suite.base.frozen import Frozen
-from suite.base.reading import describe, read_model
+from suite.base.reading import read_model, unreadable
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 
@@ -68,6 +68,12 @@ class Submission(Frozen):
         """Name of the array of jobs that begins with this task, or of a later one with the same tasks."""
         return f"{self.name}.{first_task}" + (f"_{link}" if link > 1 else "")
 
+    def later_arrays(self, first_task: int, job_name: str) -> list[str]:
+        """Names of the arrays that come in the chain after that of these tasks which has a job of this name."""
+        match = _NAME.fullmatch(job_name)
+        link = int(match["link"] or 1) if match else 1
+        return [self.array_name(first_task, later) for later in range(link + 1, self.chain + 1)]
+
     def experiments(self, task: int) -> tuple[Experiment, ...]:
         """Look up what a task trains.
 
@@ -107,9 +113,7 @@ def read_submission(folder: Path) -> Submission:
         if found.name != folder.name:
             raise ValueError(f"it is of {found.name[:80]!r}")
     except (OSError, ValueError) as error:
-        raise RecordError(
-            f"{path} cannot be read: {describe(error)}. Cancel its jobs with scancel and submit again."
-        ) from error
+        raise unreadable(path, error, "Cancel its jobs with scancel and submit again.") from error
     return found
 
 
@@ -133,12 +137,6 @@ def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
     """(submission, task) of a job; None for a job that is none of ours."""
     match = _NAME.fullmatch(job_name)
     return (match["submission"], int(match["first"]) + array_index) if match else None
-
-
-def link_of(job_name: str) -> int:
-    """Which one of its chain a job is, from 1."""
-    match = _NAME.fullmatch(job_name)
-    return int(match["link"] or 1) if match else 1
 
 
 def this_task(first_task: int) -> int:

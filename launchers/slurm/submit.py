@@ -12,20 +12,22 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from launchers.command.options import GridOptions
 from launchers.command.site_file import Site
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
-from launchers.slurm.sbatch import BatchScript, UnknownError
+from launchers.slurm.sbatch import UnknownError, make_script, submit_script
 from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import Submission, submissions_folder, write_submission
 from suite.base.arguments import spell_seeds
 from suite.base.errors import RunError, SpecError
+from suite.plugins.find_plugin import list_plugins
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Suite
 
@@ -38,32 +40,26 @@ class Submitter:
 
     Args:
         runs: missing runs in the order in which they should be trained, parents first.
-        site: needs of the jobs at this site, and the lines around their command.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
         max_arrays: number of arrays, at most; None means all.
-        suite_source: place of a suite that is none of ours.
     """
 
     def __init__(
         self,
         runs: Sequence[PlannedRun],
-        store: Path,
         suite: Suite,
-        profile: str,
-        seeds: range,
-        site: Site,
-        *,
+        options: GridOptions,
         queued: Mapping[str, str] | None = None,
         max_arrays: int | None = None,
-        suite_source: str = "",
     ) -> None:
+        site, store, seeds, profile = options.site, options.runs, options.seeds, options.profile_name
         groups = _in_groups([run.job.experiment for run in runs])
         tasks = [group[i : i + site.runs_per_job] for group in groups for i in range(0, len(group), site.runs_per_job)]
         self._code = Snapshot(store)
         self.submission = Submission(
             name=f"{suite.name}-{profile}-{time.time_ns() // 1000:x}",  # accounting remembers the names of years
             suite=suite.name,
-            suite_source=suite_source,
+            suite_source=_locate(options.suite or ""),
             profile=profile,
             first_seed=seeds.start,
             num_seeds=len(seeds),
@@ -91,21 +87,16 @@ class Submitter:
     @property
     def submitted(self) -> list[str]:
         """The ids of the runs of these arrays."""
-        return [name for tasks in self._arrays() for task in tasks for name in self.submission.ids[task]]
-
-    @property
-    def num_jobs(self) -> int:
-        """How many jobs these arrays have."""
-        return sum(map(len, self._arrays()))
+        return [name for tasks in self.arrays() for task in tasks for name in self.submission.ids[task]]
 
     def script(self, tasks: range | None = None) -> str:
         """The batch script of an array, by default the first one."""
-        tasks = tasks or next(self._arrays())
-        return self._batch(tasks, 1, self._dependency(tasks)).script(self._command("job", tasks.start))
+        tasks = tasks or self.arrays()[0]
+        return self._make_script(tasks, 1, self._dependency(tasks))
 
     def describe_order(self) -> str:
         """How many jobs each array has."""
-        sizes = [str(len(tasks)) for tasks in self._arrays()]
+        sizes = [str(len(tasks)) for tasks in self.arrays()]
         first = "; the script is the first one's, the others wait for those that they need" if len(sizes) > 1 else ""
         chained = f", {self.submission.chain} times in a row" if self.submission.chain > 1 else ""
         return f"Arrays of {', '.join(sizes)} jobs{chained}{first}."
@@ -116,14 +107,15 @@ class Submitter:
         Raises:
             SpecError: SLURM would not, with its reason.
         """
-        reason = self._refusal()
-        if reason and slurm.wait_for_nodes():
+        if (reason := self._refusal()) and slurm.wait_for_nodes():
             reason = self._refusal()
         if "array" in reason and slurm.max_array_size() < self._largest_array:
             self._largest_array = slurm.max_array_size()
             reason = self._refusal()
         if reason and self._site.node_gpus and re.search("gres|node configuration|TRES", reason):
             reason += f". GPUs of this cluster, by sinfo: {slurm.list_gres() or 'none'}"
+        if "ccount" in reason:
+            reason += ". Name yours by --account: `sacctmgr show associations user=$USER` lists them"
         if reason:
             unused = ", ".join(sorted(name for name in os.environ if name.startswith("SBATCH_")))
             hint = f" {unused} of your environment do not count: give options" if unused else ""
@@ -131,7 +123,7 @@ class Submitter:
 
     def _refusal(self) -> str:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".sh") as file:
-            file.write(self.script(max(self._arrays(), key=len)))
+            file.write(self.script(max(self.arrays(), key=len)))
             file.flush()
             done = slurm.ask("sbatch", "--test-only", file.name)
         return "" if done.returncode == 0 else slurm.words_of(done)
@@ -147,11 +139,11 @@ class Submitter:
         self._code.write()
         write_submission(self._store, self.submission)
         try:
-            for tasks in self._arrays():
+            for tasks in self.arrays():
                 needed = self._dependency(tasks)
                 for link in range(1, self.submission.chain + 1):
-                    job_id = self._batch(tasks, link, needed).submit(self._command("job", tasks.start))
-                    self.job_ids.append(job_id)
+                    name, script = self.submission.array_name(tasks.start, link), self._make_script(tasks, link, needed)
+                    self.job_ids.append(job_id := submit_script(script, self._folder, name))
                     needed = f"afterany:{job_id}"
                 self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
         except (RunError, OSError) as error:
@@ -169,16 +161,12 @@ class Submitter:
             return str(error).strip()
         return ""
 
-    def _arrays(self) -> Iterator[range]:
+    def arrays(self) -> list[range]:
         """The tasks of each array, in the order in which they are submitted: as few as this and the cluster allow."""
-        return itertools.islice(self._all_arrays(), self._max_arrays)
-
-    def _all_arrays(self) -> Iterator[range]:
-        start = 0
-        for num_tasks in self._tasks_per_group:
-            for first in range(start, start + num_tasks, self._largest_array):
-                yield range(first, min(first + self._largest_array, start + num_tasks))
-            start += num_tasks
+        ends = itertools.accumulate(self._tasks_per_group)
+        groups = [range(end - number, end) for end, number in zip(ends, self._tasks_per_group, strict=True)]
+        most = self._largest_array
+        return [group[i : i + most] for group in groups for i in range(0, len(group), most)][: self._max_arrays]
 
     def _dependency(self, tasks: range) -> str | None:
         """Of the arrays that these tasks need; where jobs at once are limited, arrays come one after the other."""
@@ -204,14 +192,15 @@ class Submitter:
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         first = submission.first_seed
         options += ["--seeds", spell_seeds(range(first, first + submission.num_seeds))]
-        BatchScript(self._folder, parameters).submit(self._job.command("leaderboards.build", options))
+        script = make_script(self._job.command("leaderboards.build", options), self._folder, parameters)
+        submit_script(script, self._folder, submission.leaderboard_name)
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
         place = [str(self._store), self.submission.name, str(first)]
         return self._job.command(f"launchers.slurm.{module}", place)
 
-    def _batch(self, tasks: range, link: int, dependency: str | None) -> BatchScript:
+    def _make_script(self, tasks: range, link: int, dependency: str | None) -> str:
         site, asked = self._site, self._job.parameters(self.submission.resources.num_ranks // self._site.nodes)
         parameters: dict[str, Any] = {
             **asked,
@@ -237,7 +226,15 @@ class Submitter:
                 *_END.read_text(encoding="utf-8").splitlines(),
             ],
         }
-        return BatchScript(self._folder, parameters, num_jobs=len(tasks))
+        return make_script(self._command("job", tasks.start), self._folder, parameters, num_jobs=len(tasks))
+
+
+def _locate(suite: str) -> str:
+    """Where a job, which starts in another folder, finds a suite that is none of ours; "" for one of ours."""
+    place, separator, attribute = suite.rpartition(":")
+    if place.endswith(".py"):
+        return f"{Path(place).absolute()}:{attribute}"
+    return suite if separator or suite in list_plugins("suites") else ""
 
 
 def _limit_of_step(wanted: Site) -> list[str]:

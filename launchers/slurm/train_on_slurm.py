@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pwd
-import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -19,14 +18,13 @@ from launchers.core.plan import Job, PlannedRun, make_jobs, make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_costs import make_answer
 from launchers.slurm.grid_status import JobStatus, read_status
-from launchers.slurm.status_table import find_troubles, render_status
+from launchers.slurm.status_table import find_troubles, render_status, summarize
 from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, owner_of, submissions_folder
 from launchers.slurm.submit import Submitter
 from leaderboards.schemas.answers import Plan
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import naming_disk_errors, wait_for_lock
-from suite.plugins.find_plugin import list_plugins
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 
@@ -43,10 +41,9 @@ def train(grid: GridRequest, console: Console) -> Outcome:
     if not options.dry_run:
         slurm.check_there()
     resources = _resources(options, grid.profile)
-    plan = grid.plan(resources, console)
+    plan, tried = grid.plan(resources, console), Counter[str]()
     if options.dry_run:
         return Outcome(Exit.DONE, answer=_dry_run(grid, plan, console))
-    tried = Counter[str]()
     while True:
         submitted = _submit_missing(grid, plan, tried, console)
         if options.detach:
@@ -65,21 +62,18 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         missing, queued, num_left = _missing(grid, plan)
         missing = [run for run in missing if tried[run.job.experiment.id] < site.chain]
         free = max(0, site.max_arrays - len(set(queued.values()))) if site.max_arrays else None
-        submitter = _submitter(grid, missing, queued, free) if missing and free != 0 else None
+        submitter = Submitter(missing, grid.suite, options, queued, free) if missing and free != 0 else None
         if submitter is not None:
             _check_owners(options.runs, missing)
-            grid.make_store(console)
-            grid.make_data_ready(missing)
-            grid.enter_custom_models(missing, console)
+        grid.prepare(missing if submitter is not None else (), console)
+        if submitter is not None:
             submitter.test()
-        else:
-            grid.enter_custom_models((), console)
         if not tried:
             grid.forget_failures(plan)
         if submitter is not None:
             refusal = submitter.submit()
-            ids = ", ".join(submitter.job_ids)
-            console.print(f"submitted {len(submitter.submitted)} runs as {submitter.num_jobs} jobs: array {ids}")
+            ids, num_jobs = ", ".join(submitter.job_ids), sum(map(len, submitter.arrays()))
+            console.print(f"submitted {len(submitter.submitted)} runs as {num_jobs} jobs: array {ids}")
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         elif missing:
@@ -87,9 +81,8 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         else:
             console.print("nothing to submit")
         if num_left:
-            console.print(
-                f"{num_left} more need runs that another grid trains: start this one again once they are done"
-            )
+            done = "start this one again once they are done"
+            console.print(f"{num_left} more need runs that another grid trains: {done}")
     return submitter.submitted if submitter is not None else []
 
 
@@ -103,10 +96,9 @@ def _check_owners(store: Path, missing: Sequence[PlannedRun]) -> None:
             name = f"user {owner}"
             with contextlib.suppress(KeyError):
                 name = pwd.getpwuid(owner).pw_name
-            raise RunError(
-                f"{name} has submitted runs of this grid to {store}, and this cluster shows nobody the jobs of "
-                f"others: they may be in the queue. Ask {name} to cancel them, or choose another --runs."
-            )
+            hidden = "this cluster shows nobody the jobs of others: they may be in the queue"
+            cure = f"Ask {name} to cancel them, or choose another --runs."
+            raise RunError(f"{name} has submitted runs of this grid to {store}, and {hidden}. {cure}")
 
 
 def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> Outcome:
@@ -181,11 +173,8 @@ def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobSta
                 live.update(render_status(found, grid.profile, troubles), refresh=True)
             elif new := [trouble for trouble in troubles if _place_of(trouble) not in map(_place_of, known)]:
                 console.print("\n".join(new), soft_wrap=True)
-            else:
-                counts = Counter(status.state for status in found)
-                line = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
-                if line != said:
-                    console.print(said := line)
+            elif (line := summarize(found)) != said:
+                console.print(said := line)
             if not any(status.goes_on for status in found):
                 return found
             time.sleep(_POLL_S)
@@ -200,34 +189,16 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], console: Console) -> Pla
     open_runs = [run for run in plan if run.status.is_open]
     site = grid.options.site
     if open_runs:
-        submitter = _submitter(grid, open_runs)
+        submitter = Submitter(open_runs, grid.suite, grid.options)
         console.print(submitter.script(), soft_wrap=True)
-        if shutil.which("sbatch"):
+        if slurm.ask("squeue", "--me", "--noheader").returncode == 0:
             submitter.test()
         else:
-            console.print("sbatch is not on PATH: SLURM was not asked whether it would take these jobs", style="yellow")
+            console.print("no SLURM answers here: SLURM was not asked whether it would take these jobs", style="yellow")
         console.print(submitter.describe_order())
     num_jobs = site.concurrency or -(-len(open_runs) // site.runs_per_job)
     num_devices = max(1, num_jobs) * plan[0].job.resources.num_ranks
     return print_cost(console, grid.suite, grid.profile_name, grid.profile, plan, num_devices)
-
-
-def _submitter(
-    grid: GridRequest, runs: list[PlannedRun], queued: dict[str, str] | None = None, max_arrays: int | None = None
-) -> Submitter:
-    options = grid.options
-    return Submitter(
-        runs, options.runs, grid.suite, grid.profile_name, options.seeds, options.site, queued=queued,
-        max_arrays=max_arrays, suite_source=_locate(options.suite or ""),
-    )  # fmt: skip
-
-
-def _locate(suite: str) -> str:
-    """Where a job, which starts in another folder, finds a suite that is none of ours; "" for one of ours."""
-    place, separator, attribute = suite.rpartition(":")
-    if place.endswith(".py"):
-        return f"{Path(place).absolute()}:{attribute}"
-    return suite if separator or suite in list_plugins("suites") else ""
 
 
 def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[PlannedRun], dict[str, str], int]:

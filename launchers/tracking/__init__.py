@@ -22,8 +22,6 @@ def check_installed(trackers: Iterable[str]) -> None:
     """Check for the packages before anything is trained; a SpecError has the command that installs a missing one."""
     for name in trackers:
         if importlib.util.find_spec(name) is None:
-            raise SpecError(
-                f"--track {name} needs the package {name}, which is not installed: "
-                f"python -m pip install 'convolutional-prior-suite[{name}]', or in a checkout python -m pip install "
-                f"--editable '.[{name}]'"
-            )
+            pip = "python -m pip install"
+            how = f"{pip} 'convolutional-prior-suite[{name}]', or in a checkout {pip} --editable '.[{name}]'"
+            raise SpecError(f"--track {name} needs the package {name}, which is not installed: {how}")

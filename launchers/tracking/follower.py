@@ -96,8 +96,7 @@ def find_papers(suite_name: str, profile_name: str) -> Papers:
         paper = lay_out(table, entries)
         for entry in entries:
             for column, metric in entry.columns.items():
-                value = paper.value(entry.row, column)
-                if value is not None:
+                if (value := paper.value(entry.row, column)) is not None:
                     found.setdefault(entry.experiment.configuration_id, {}).setdefault(metric, value)
     return found
 
@@ -105,10 +104,7 @@ def find_papers(suite_name: str, profile_name: str) -> Papers:
 class Following:
     """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
-    Args:
-        name: id of the run.
-        papers: papers' numbers that its result is set beside.
-        keepalive: function that is called for every line that the tracker has taken, and before it is closed.
+    ``keepalive`` is called for every line that the tracker has taken, and before it is closed.
     """
 
     def __init__(self, request: FollowRequest, name: str, papers: Papers, keepalive: Callable[[], object]) -> None:
@@ -122,12 +118,12 @@ class Following:
         self._tracker: Tracker | None = None
         self._file: BufferedReader | None = None  # kept open, so that no other gets its number
         self._sent: dict[str, int] = {}  # the last step by name
-        self._step, self._is_flushed = 0, True
+        self._step = 0
         self.is_finished = False
 
     def catch_up(self) -> None:
         """Pass on what is new. Nothing where the run has not begun, or another process follows it."""
-        ended = _mark_of(self._run.result_path)
+        ended = json.dumps(mark[:2]).encode() if (mark := mark_of(self._run.result_path)) else b""
         with contextlib.suppress(OSError):  # what cannot be read is no mark: the tracker takes the result again
             self.is_finished = bool(ended) and read_file(self._mark) == ended
         if self.is_finished:
@@ -148,36 +144,31 @@ class Following:
 
     def _is_ours(self) -> bool:
         self._mark.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with contextlib.suppress(filelock.Timeout):
             if not self._lock.is_locked:
                 self._lock.acquire(timeout=0)
-        except filelock.Timeout:
-            return False
-        return True
+        return self._lock.is_locked
 
     def _find_result(self) -> Result | None:
         """The result, if it holds."""
-        try:
+        with contextlib.suppress(RecordError):
             status = find_run_status(self._run, self._run.read_experiment())
-        except RecordError:
-            return None
-        return status.result if status.state == "done" else None
+            return status.result if status.state == "done" else None
+        return None
 
     def _pass_on_metrics(self) -> None:
+        has_new = False
         for line in self._read_new():
             self._keepalive()
             step = self._step = line["step"]
-            values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
-            new = {
-                name: value for name, value in values.items() if step > self._sent.get(name, self._begun().known_until)
-            }
-            if new:
+            values = flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")})
+            known = self._begun().known_until
+            if new := {name: value for name, value in values if step > self._sent.get(name, known)}:
                 self._begun().log(step, new)
                 self._sent |= dict.fromkeys(new, step)
-                self._is_flushed = False
-        if self._tracker is not None and not self._is_flushed:  # once, however many lines there were
-            self._tracker.flush()
-            self._is_flushed = True
+                has_new = True
+        if has_new:
+            self._begun().flush()  # once, however many lines there were
 
     def _read_new(self) -> Iterator[dict[str, Any]]:
         """The lines since the last look; all of them where a run that was resumed has written the file anew."""
@@ -226,12 +217,6 @@ def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from flatten({f"{name}/{place}": one for place, one in enumerate(value)})
         elif isinstance(value, int | float):
             yield name, float(value)
-
-
-def _mark_of(result: Path) -> bytes:
-    """Find what changes with a result, as JSON; empty before there is one."""
-    mark = mark_of(result)
-    return json.dumps(mark[:2]).encode() if mark else b""
 
 
 if __name__ == "__main__":

@@ -46,33 +46,8 @@ class Follower(Sidecar):
 
 def format_dropped(tracker: TrackerName, reason: str) -> str:
     """Say that a tracker is no more, and what to do."""
-    return (
-        f"--track {tracker} was dropped: {reason}. The training is not touched; the same command tracks what is missing"
-    )
-
-
-class Followers(list[Follower]):
-    """The followers of one training, and the function that reports each failure once."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        super().__init__()
-        self._say = say
-
-    def report(self) -> None:
-        """Report each that has failed, and drop it; to be called every now and then."""
-        for follower in list(self):
-            if failure := follower.find_failure():
-                self.remove(follower)
-                self._say(failure)
-
-    def finish(self, timeout_s: float) -> None:
-        """Let all of them pass on what is left at once, and report those that could not in time."""
-        deadline = time.monotonic() + timeout_s
-        for follower in self:
-            follower.end_input()
-        for follower in self:
-            if failure := follower.finish(max(0.1, deadline - time.monotonic())):
-                self._say(failure)
+    what_next = "The training is not touched; the same command tracks what is missing"
+    return f"--track {tracker} was dropped: {reason}. {what_next}"
 
 
 @contextlib.contextmanager
@@ -84,26 +59,35 @@ def following(
     runs: Iterable[str],
     say: Callable[[str], None],
     last_s: float = _LAST_S,
-) -> Iterator[Followers]:
-    """Track what the block inside trains.
+) -> Iterator[Callable[[], None]]:
+    """Track what the block inside trains; yields what reports followers that have failed, to be called now and then.
 
     Args:
-        suite: suite as ``get_suite`` takes it.
-        profile: profile of the suite, for the paper's numbers.
+        suite, profile: as ``get_suite`` takes them, for the paper's numbers.
         runs: ids of the experiments; a finished run is tracked, too, unless it has been.
-        say: function that reports a tracker that fails, once.
-        last_s: seconds for what is left at the end.
+        say: function that is told of a tracker that fails, once.
     """
-    names, place, followers = tuple(runs), str(store.absolute()), Followers(say)
+    followers = list[Follower]()
+    about = {"store": str(store.absolute()), "suite": suite, "profile": profile, "runs": tuple(runs)}
     for name in trackers:
-        request = FollowRequest(
-            tracker=name, store=place, suite=suite, profile=profile, runs=names, timeout_s=_TIMEOUT_S
-        )
+        request = FollowRequest(tracker=name, timeout_s=_TIMEOUT_S, **about)
         try:
             followers.append(Follower(request))
         except OSError as error:  # no room for a file or a process
             say(format_dropped(name, str(error)))
+
+    def report() -> None:
+        for follower in list(followers):
+            if failure := follower.find_failure():
+                followers.remove(follower)
+                say(failure)
+
     try:
-        yield followers
+        yield report
     finally:
-        followers.finish(last_s)
+        deadline = time.monotonic() + last_s
+        for follower in followers:  # all at once
+            follower.end_input()
+        for follower in followers:
+            if failure := follower.finish(max(0.1, deadline - time.monotonic())):
+                say(failure)

@@ -59,18 +59,18 @@ class TensorBoard(Tracker):
     """Event files below ``tracking/tensorboard``, written as torch's ``SummaryWriter`` does, without torch."""
 
     def __init__(self, run: TrackedRun) -> None:
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+        self._event, self._summary = Event, Summary
         _clear(run.folder, "events.out.tfevents.*")
         self._writer = EventFileWriter(str(run.folder))
         self._add(0, session_log=SessionLog(status=SessionLog.START))  # a viewer that is open drops what it has
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        found = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
-        self._add(step, summary=Summary(value=found))
+        found = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._add(step, summary=self._summary(value=found))
 
     def flush(self) -> None:
         self._writer.flush()
@@ -79,9 +79,7 @@ class TensorBoard(Tracker):
         self._writer.close()
 
     def _add(self, step: int, **content: Any) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-
-        self._writer.add_event(Event(wall_time=time.time(), step=step, **content))
+        self._writer.add_event(self._event(wall_time=time.time(), step=step, **content))
 
 
 class Wandb(Tracker):

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from launchers.command.site_file import Site, parse_more, sbatch_value
+from launchers.command.command_line import parse_options
+from launchers.command.options import GridOptions
+from launchers.command.site_file import Site, read_site, sbatch_value
 from launchers.core.plan import make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm import sbatch
@@ -40,8 +42,11 @@ def tools(tmp_path, monkeypatch):
 
 def submitter(tmp_path, experiments=EXPERIMENTS, queued=None, max_arrays=None, **site):
     plan = make_plan(experiments, tmp_path, Resources())
-    options = {"queued": queued, "max_arrays": max_arrays}
-    return Submitter(plan, tmp_path, SUITE, "smoke", range(3), Site(**site), **options)
+    return Submitter(plan, SUITE, options_of(tmp_path, **site), queued, max_arrays)
+
+
+def options_of(store, **site):
+    return GridOptions(suite=SUITE.name, profile="smoke", seeds=range(3), runs=store, site=Site(**site))
 
 
 def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools):
@@ -70,36 +75,36 @@ def test_a_job_s_name_says_which_task_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "message"),
+    ("pair", "message"),
     [
-        (["wrap=rm -rf /"], "unknown key of --slurm 'wrap'"),
-        (["gress=gpu:1"], "Did you mean 'gres'"),
-        (["gres"], "expected KEY=VALUE"),
-        (["comment=a\nrm -rf /"], "no spaces, quotes, line breaks"),
-        (["comment=$(id)"], "no spaces, quotes, line breaks"),
-        (["exclusive="], "no spaces, quotes, line breaks"),
+        ("wrap=rm -rf /", r"unknown key of --slurm or \[sbatch\] 'wrap'"),
+        ("gress=gpu:1", "Did you mean 'gres'"),
+        ("gres", "expected KEY=VALUE"),
+        ("comment=a\nrm -rf /", "no spaces, quotes, line breaks"),
+        ("comment=$(id)", "no spaces, quotes, line breaks"),
+        ("exclusive=", "no spaces, quotes, line breaks"),
     ],
 )
-def test_what_could_reach_a_shell_is_refused(pairs, message):
+def test_what_could_reach_a_shell_is_refused(pair, message):
     with pytest.raises(SpecError, match=message):
-        parse_more(pairs)
+        parse_options(["--cluster", "slurm", "--slurm", pair])
 
 
 def test_lists_as_slurm_writes_them_are_taken():
-    more = ["exclude=node[1-3,7]", "gres=gpu:a100:4", "begin=2027-01-01T00:00:00", "constraint=x"][:3]
-    assert parse_more(more)["exclude"] == "node[1-3,7]"
+    more = {"exclude": "node[1-3,7]", "gres": "gpu:a100:4", "begin": "2027-01-01T00:00:00"}
+    assert read_site(None, {"sbatch": more}).sbatch["exclude"] == "node[1-3,7]"
     assert sbatch_value("a100&nvlink") == "a100&nvlink"
 
 
 def test_an_option_of_sbatch_that_needs_no_value_is_given_without_one(tmp_path, tools):
-    script = submitter(tmp_path, sbatch=parse_more(["exclusive", "nice", "tmp=1G"])).script()
+    script = submitter(tmp_path, sbatch={"exclusive": True, "nice": True, "tmp": "1G"}).script()
     assert re.findall(r"#SBATCH --((?:exclusive|nice|tmp).*)", script) == ["exclusive", "nice", "tmp=1G"]
 
 
 @pytest.mark.parametrize("name", ["a\\b", "a%j", "a:b", "a\nb", "a\udcffb"])
 def test_a_store_whose_jobs_could_not_log_or_import_there_is_refused(tmp_path, tools, name):
     with pytest.raises(SpecError, match="could not write logs or import code"):
-        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", range(3), Site())
+        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), SUITE, options_of(tmp_path / name))
 
 
 HOSTILE = {

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from launchers.command.options import GridOptions
 from launchers.command.site_file import Site
 from launchers.core.plan import make_plan
 from launchers.slurm.submission_record import write_submission
@@ -51,7 +52,8 @@ def tools(tmp_path):
 def end_job(tmp_path, site, **resources):
     """Run a job's script in which no run begins; returns what was called, and SLURM's calls."""
     store, runs = tmp_path / "store", SUITE.profile("smoke").experiments()[:1]
-    submitter = Submitter(make_plan(runs, store, Resources(**resources)), store, SUITE, "smoke", range(1), site)
+    options = GridOptions(suite=SUITE.name, profile="smoke", runs=store, site=site)
+    submitter = Submitter(make_plan(runs, store, Resources(**resources)), SUITE, options)
     submitter._code.write()
     folder = write_submission(store, submitter.submission)
     (folder / "70_0_0_log.out").touch()
@@ -141,8 +143,9 @@ def test_on_this_machine_the_whole_command_goes_on_in_the_container(tmp_path, to
 
 def test_a_container_that_cannot_start_there_is_refused(tmp_path):
     plan = make_plan(SUITE.profile("smoke").experiments()[:1], tmp_path, Resources())
+    options = GridOptions(profile="smoke", runs=tmp_path, site=Site(container="x", container_runtime="docker"))
     with pytest.raises(SpecError, match="container_runtime docker starts no container in a job: expected apptainer"):
-        Submitter(plan, tmp_path, SUITE, "smoke", range(1), Site(container="x", container_runtime="docker"))
+        Submitter(plan, SUITE, options)
 
 
 # -- recipes

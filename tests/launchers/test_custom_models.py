@@ -9,7 +9,7 @@ from launchers.command.command_line import parse_options
 from launchers.command.custom_models import check, parse_custom_model, refuse_broken
 from launchers.command.grid_request import GridRequest
 from launchers.grid import main
-from launchers.slurm.train_on_slurm import _locate
+from launchers.slurm.submit import _locate
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.papers import get_suite
@@ -99,7 +99,7 @@ def test_it_is_said_in_whose_place_a_custom_model_is_entered(tmp_path):
         grid = GridRequest.of(parse_options([*words, "--runs", str(tmp_path)]))
         own = next(entry.experiment for entry in grid.profile.entries if entry.custom_model)
         RunDirectory.of(tmp_path, own).create(own)
-        grid.enter_custom_models((), console)
+        grid.prepare((), console)
     (said,) = console.file.getvalue().splitlines()
     assert said.startswith("sample_efficiency/laptop shows no longer, though its runs stay: ")
     assert said.endswith("mine: deit_micro, depth=2")

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from launchers.command.site_file import Site
+from launchers.command.options import GridOptions
 from launchers.core.plan import make_plan
 from launchers.slurm import site_job
 from launchers.slurm import submit as cluster
@@ -36,7 +36,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     monkeypatch.setattr(site_job, "PYTHON", str(tools / "python"))
     plan = make_plan(SUITE.profile("smoke").experiments()[:2], store, Resources())
-    submitter = cluster.Submitter(plan, store, SUITE, "smoke", range(1), Site())
+    submitter = cluster.Submitter(plan, SUITE, GridOptions(suite=SUITE.name, profile="smoke", runs=store))
     folder = store / "slurm" / submitter.submission.name
     folder.mkdir(parents=True)
     (folder / "70_1_0_log.out").touch()

@@ -80,7 +80,7 @@ def test_a_job_whose_parent_has_left_the_queue_is_submitted_again_behind_it(miss
     assert queued == {}
 
 
-def test_failures_are_forgotten_only_once_slurm_would_take_the_jobs(tmp_path, monkeypatch, graph):
+def test_failures_are_forgotten_only_once_slurm_would_take_the_jobs(tmp_path, monkeypatch, graph, capsys):
     run = RunDirectory.of(tmp_path, graph["first"])
     run.create(graph["first"])
     run.write_failure(Failure(kind="error", reason="the loss is nan", log_path="log.txt"))
@@ -96,6 +96,10 @@ def test_failures_are_forgotten_only_once_slurm_would_take_the_jobs(tmp_path, mo
 
     command = ["--suite", "sample_efficiency", "--profile", "smoke", "--runs", str(tmp_path), "--retry-failed"]
     assert main([*command, "--cluster", "slurm"]) == 2
+    assert "Invalid account. Name yours by --account" in capsys.readouterr().err
     assert run.failure_path.exists()
+    (tools / "squeue").write_text("#!/bin/sh\nexit 1")  # as where no controller answers
+    assert main([*command, "--cluster", "slurm", "--dry-run"]) == 0
+    assert "SLURM was not asked" in capsys.readouterr().out
     assert main([*command, "--dry-run"]) == 0
     assert run.failure_path.exists()

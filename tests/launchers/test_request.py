@@ -78,7 +78,7 @@ def make_ready(tmp_path, monkeypatch, graph):
         monkeypatch.setattr(request, "make_ready", fetch)
         experiments = [graph["first"].model_copy(update={"dataset": name}) for name in datasets]
         grid = GridRequest(SUITE, "smoke", PROFILE, experiments, parse_options(["--runs", str(tmp_path)]))
-        grid.make_data_ready(make_plan(experiments, tmp_path, Resources()))
+        grid._make_data_ready(make_plan(experiments, tmp_path, Resources()))
         return asked
 
     return make_ready

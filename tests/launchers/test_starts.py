@@ -1,6 +1,7 @@
 """Starts of jobs that began nothing: whose fault that is, and which nodes the next start avoids. SLURM is made up."""
 
 import os
+import time
 
 import pytest
 
@@ -221,6 +222,17 @@ def test_a_process_that_cannot_import_what_it_needs_names_its_node(store, monkey
     (start,) = read_starts(submissions_folder(store) / NAME)
     assert start.node == "node3"
     assert start.reason.startswith("ModuleNotFoundError")
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_node_whose_clock_is_an_hour_off_is_named_with_the_cure_before_its_job_trains(store, monkeypatch, hours):
+    monkeypatch.setenv("SLURMD_NODENAME", "node3")
+    monkeypatch.setenv("SLURM_JOB_START_TIME", str(int(time.time()) - 3600 * hours))
+    with pytest.raises(RunError, match="ask the site to run NTP"):
+        run_task(store, NAME, 0)
+    (start,) = read_starts(submissions_folder(store) / NAME)
+    assert start.node == "node3"
+    assert f"its clock is {'+' if hours > 0 else '-'}3," in start.reason
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_checkpoint_that_was_passed_over_is_told(look, run):
 def test_a_submission_that_does_not_fit_itself_is_told_in_a_line(look, run, tmp_path, change):
     path = tmp_path / "slurm" / NAME / "submission.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(RecordError, match=r"submission\.json cannot be read: .*submit again"):
+    with pytest.raises(RecordError, match=r"cannot read .*submission\.json: .*submit again"):
         look()
 
 

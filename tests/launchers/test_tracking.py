@@ -11,7 +11,7 @@ import pytest
 
 from launchers.grid import main
 from launchers.slurm import job as node
-from launchers.slurm.submission_record import Submission
+from launchers.slurm.submission_record import Submission, write_submission
 from launchers.tracking import following as beside
 from launchers.tracking.follower import Following, FollowRequest, find_papers
 from launchers.tracking.following import Follower, following
@@ -175,11 +175,11 @@ def test_a_tracker_that_fails_or_hangs_is_told_of_once_and_dropped(
     monkeypatch.setattr(beside, "_TIMEOUT_S", timeout_s)
     log(run, 1)
     said = []
-    with following(["wandb"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append) as followers:
+    with following(["wandb"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append) as report:
         while not said:
-            followers.report()
+            report()
             time.sleep(0.05)
-        followers.report()
+        report()
     (failure,) = said
     assert failure.startswith(f"--track wandb was dropped: {reason}. The training is not touched")
 
@@ -250,14 +250,16 @@ def test_a_store_whose_name_is_no_text_is_followed(tmp_path):
 
 @needs_tensorboard
 def test_on_a_node_the_first_rank_alone_tracks_its_tasks_runs(tmp_path, run, finish, monkeypatch):
-    finish(FIRST)
     submission = Submission(
         name="s-1", suite="sample_efficiency", profile="smoke", num_seeds=1, time_min=1,
         resources=Resources(track=("tensorboard",)), tasks=((FIRST,),),
     )  # fmt: skip
+    write_submission(tmp_path, submission)
     monkeypatch.setattr(node, "_LAST_OF_FOLLOWERS_S", 300.0)
+    monkeypatch.setattr(node, "import_training", lambda resources: None)
+    monkeypatch.setattr(node._Rank, "train", lambda *_: finish(FIRST) and 0)
     for rank, is_tracked in (("1", False), ("0", True)):
+        RunDirectory.of(tmp_path, FIRST).result_path.unlink(missing_ok=True)
         monkeypatch.setenv("SLURM_PROCID", rank)
-        with node._followers(tmp_path, submission, submission.experiments(0)):
-            pass
+        node.run_task(tmp_path, submission.name, 0)
         assert (tmp_path / "tracking").exists() == is_tracked
