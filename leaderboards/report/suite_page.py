@@ -19,8 +19,9 @@ from leaderboards.text.claims import answer, find_answer, format_claim
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.entries import ENTRY, write_entries
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import format_power, make_headline, name_status, scale_title
+from leaderboards.text.notation import format_power, make_headline, scale_title
 from leaderboards.text.notes import find_notes
+from suite.store.run_status import name_state
 
 MOST_BYTES = 1_450_000  # of a page, unless its tables and notes alone have more
 Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
@@ -92,7 +93,7 @@ def render_suite_page(
         effects=view_boards_effects(leaderboard),
         power=format_power(leaderboard),
         scale=scale_title(leaderboard),
-        counts={name_status(status): n for status in STATUSES if (n := leaderboard.count(status))},
+        counts={name_state(status): n for status in STATUSES if (n := leaderboard.count(status))},
         tables=tables,
         downloads=downloads,
         figures=figures,

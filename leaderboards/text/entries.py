@@ -2,7 +2,7 @@
 
 from leaderboards.boards.board import Leaderboard
 
-ENTRY = ("entry", "by", "model", "result", "seeds", "status")
+ENTRY = ("Entry", "By", "Model", "Result", "Seeds", "Status")
 
 
 def write_entries(leaderboard: Leaderboard) -> list[list[str]]:

@@ -45,7 +45,7 @@ def format_to_go(cost: Cost) -> str:
 
 def render_index(lines: Sequence[IndexLine]) -> str:
     """Markdown: a line for each suite and scale that has runs, what could not be built, and the suites without runs."""
-    header = ["suite", "item", "profile", "cells done", "headline", "ours", "paper", "spent", "to go"]
+    header = ["Suite", "Item", "Profile", "Cells done", "Headline", "Ours", "Paper", "Spent", "To go"]
     begun = [_texts(line) for line in lines if line.cost or line.error]
     table = "No suite has runs yet."
     if begun:

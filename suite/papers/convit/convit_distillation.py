@@ -46,7 +46,7 @@ SUITE = Suite(
     name="convit_distillation",
     paper=PAPER.title,
     item="Table 4, Fig. 10",
-    question="Does a convolutional teacher give what a convolutional prior gives?",
+    question="Does a convolutional teacher help, with a convolutional prior and without?",
     tables=(Table(name="convit_table4", item="Table 4", row_keys=("method",), ranked="in_rows"),),
     profiles={
         "laptop": Profile.laptop(

@@ -78,7 +78,7 @@ SUITE = Suite(
     name="convit_probes",
     paper=PAPER.title,
     item="Figs 3, 5-7, 13-17",
-    question="When is attention local, and when does it look at position?",
+    question="Does attention of ConViT stay more local than that of DeiT, and turn from position to content?",
     tables=(
         Table(
             name="convit_locality_of_attention",
