@@ -7,8 +7,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import LayerCurves, read_layers
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import LayerCurves, read_layers
 from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import LayerFigure
 

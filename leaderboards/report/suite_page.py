@@ -90,6 +90,7 @@ def render_suite_page(
         profile=leaderboard.profile,
         headline=f"{make_headline(leaderboard).told}.",
         answer=judged and answer(judged),
+        statement=judged and judged.claim.statement,
         effects=view_boards_effects(leaderboard),
         power=format_power(leaderboard),
         scale=scale_title(leaderboard),

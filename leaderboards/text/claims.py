@@ -136,10 +136,10 @@ def find_answer(suite: Suite, claims: Sequence[JudgedClaim]) -> JudgedClaim | No
 
 
 def answer(judged: JudgedClaim) -> str:
-    """``Yes, at laptop scale. The claim: ConViT is better …``."""
+    """The answer to a question in words, such as "Yes, at laptop scale."."""
     word = ANSWERS.get(judged.verdict, judged.verdict.capitalize())
     scale = "the paper's" if judged.scale == "paper" else judged.scale
-    return f"{word} at {scale} scale. The claim: {judged.claim.statement}"
+    return f"{word} at {scale} scale."
 
 
 def format_effect(judged: JudgedClaim) -> str:

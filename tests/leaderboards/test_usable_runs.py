@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.figures.parts.logged import curve_behind
+from leaderboards.figures.parts.runs import curve_behind
 from leaderboards.judged_claims import judge
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown

@@ -20,8 +20,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import Curve
 from leaderboards.boards.recorded import Array
-from leaderboards.figures.parts.logged import MOST_BANDS, Curve
+from leaderboards.figures.parts.runs import MOST_BANDS
 from leaderboards.significance.rules import Interval
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import Figure

@@ -6,8 +6,9 @@ What is drawn comes from the same curves as the paper's figures.
 from collections.abc import Mapping
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import Curve
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
+from leaderboards.figures.parts.runs import curve_behind, name_num_seeds
 from leaderboards.text.notation import scale_title
 from suite.spec.profile import Place
 
