@@ -52,6 +52,7 @@ def as_source(svg: bytes, png: bytes | None = None) -> Markup:
         ids.setdefault(name, f"i{len(ids):x}")
     text = re.sub(r" id='([\w.-]+)'", lambda at: f" id='{ids[at[1]]}'" if at[1] in ids else "", text)
     text = re.sub(r"(href='|url\()#([\w.-]+)", lambda at: f"{at[1]}#{ids[at[2]]}", text)
+    text = re.sub(r"<g>((<(path|use)[^>]*/>)*)</g>", r"\1", text)
     source = SVG + quote(text, safe=" '=:/<>;,.()+-")
     return Markup(source if png is None or len(source) < _LARGE else f"data:image/png;base64,{_reduce(png)}")
 

@@ -1,5 +1,6 @@
 """A table as a template shows it -> a picture of it, SVG and PDF, with the horizontal rules of a printed table."""
 
+import re
 from itertools import accumulate, chain, repeat
 
 import matplotlib
@@ -11,6 +12,7 @@ from leaderboards.report.tables import CellView, TableView
 from leaderboards.text.escaping import spell_controls
 
 _CHARACTER, _LINE, _GAP, _MARGIN = 7.0, 16.0, 18.0, 10.0  # points, at 11 a letter; wide enough for digits
+_NEEDLESS = rb'(?s) transform="rotate\(-0 [^"]*"|<!--.*?-->\n *|<metadata>.*?</metadata>\n *'  # in an SVG of texts
 
 
 def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
@@ -39,7 +41,7 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
         for y in (*tops[:2], tops[-1]):
             ends = [_MARGIN / width, 1 - _MARGIN / width]
             canvas.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
-        return write(canvas, "svg"), write(canvas, "pdf")
+        return re.sub(_NEEDLESS, b"", write(canvas, "svg")), write(canvas, "pdf")
 
 
 def _lines(cell: CellView | None) -> list[str]:

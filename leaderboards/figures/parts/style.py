@@ -215,6 +215,7 @@ def draw_curves(axes: Axes, curves: Mapping[str, Curve], marks: Mapping[str, tup
         elif curve.num_seeds > 1:
             x = curve.epochs[-1] + longest * _BESIDE * (1 + place)
             axes.plot([x, x], [curve.low[-1], curve.high[-1]], color=color, linewidth=2.2, solid_capstyle="butt")
+            axes.plot(x, curve.mean[-1], color=color, marker=marker, markersize=5, markeredgecolor="white")
     axes.set_xlabel("Epoch")
 
 

@@ -9,6 +9,7 @@ from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.logged import Curve
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.runs import curve_behind, name_num_seeds
+from leaderboards.text.labels import list_columns
 from leaderboards.text.notation import scale_title
 from suite.spec.profile import Place
 
@@ -68,7 +69,9 @@ def name_configurations(leaderboard: Leaderboard) -> dict[str, Place]:
         place = Place(row=entry.row, column=next(iter(entry.columns)), table=at[0])
         if entry.experiment.configuration_id not in known:
             known.add(entry.experiment.configuration_id)
-            name = " / ".join(filter(None, entry.row)) + (f", {place.column}" if rows.count(at) > 1 else "")
+            name = " / ".join(filter(None, entry.row))
+            if rows.count(at) > 1:
+                name += f", {list_columns(leaderboard.tables[at[0]], [place.column])}"
             first[name if name not in first else f"{name} ({leaderboard.suite.table(at[0]).item})"] = place
     return first
 

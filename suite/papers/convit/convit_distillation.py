@@ -61,7 +61,7 @@ SUITE = Suite(
         "paper": Profile.paper(_entries(recipes.paper, "regnety_160")),
     },
     headline=Headline(
-        text="hard distillation over none, DeiT-S",
+        text="Hard distillation over none, DeiT-S",
         better=Place(row=("Hard distillation",), column="deit_s"),
         baseline=Place(row=("No distillation",), column="deit_s"),
     ),

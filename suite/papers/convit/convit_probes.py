@@ -109,7 +109,7 @@ SUITE = Suite(
         "paper": Profile.paper([*_entries(recipes.paper), *_untrained(recipes.paper("convit", "Ti"))]),
     },
     headline=Headline(
-        text="nonlocality of DeiT-S over ConViT-S, in patches",
+        text="Nonlocality of DeiT-S over ConViT-S, in patches",
         better=Place(row=("DeiT-S",), column="mean_nonlocality"),
         baseline=Place(row=("ConViT-S",), column="mean_nonlocality"),
     ),
