@@ -72,6 +72,7 @@ def render_suite_page(
         for figure in suite.figures
         if pictures.get(figure.name)
     ]
+    not_drawn = [figure.item for figure in suite.figures if not pictures.get(figure.name)]
     if curves := draw_learning_curves(leaderboard):
         figures.append(view_figure(leaderboard, NAME, "Learning curves", "accuracies and losses over epochs", curves))
     contents = {
@@ -98,6 +99,7 @@ def render_suite_page(
         tables=tables,
         downloads=downloads,
         figures=figures,
+        not_drawn="; ".join(not_drawn),
         claims=[
             {**format_claim(judged), "href": above and f"{above}/claims/{address_of(judged)}"} for judged in claims
         ],

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leaderboards.boards.board import Board
-from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
 from leaderboards.report.runs_behind import RunReader, RunsOfCell
 from leaderboards.text.labels import label_names, list_columns
@@ -73,11 +72,6 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
     )
 
 
-def _why_void(cell: Cell) -> str:
-    found = next((failure.reason for failure in cell.coverage.failures if cell.status == "void"), "")
-    return f": {found}" if found else ""
-
-
 def _view_cell(
     board: Board, row: Row, column: str, plots: Mapping[str, Mapping[Row, Plot]], runs: Mapping[str, int]
 ) -> CellView | None:
@@ -85,10 +79,11 @@ def _view_cell(
     if cell is None:
         return None
     decimals = board.paper.decimals(column)
+    reasons = [failure.reason for failure in cell.coverage.failures if cell.status == "void"]
     return CellView(
         anchor=anchor(board.table.name, row, column),
         ours=format_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
-        status=f"{format_status(cell)}{_why_void(cell)}",
+        status=": ".join([format_status(cell), *reasons[:1]]),
         state=cell.status,
         ranks=format_ranks(cell),
         paper=board.paper.rows[row][column] if board.has_paper else "",

@@ -3,6 +3,7 @@
 What is drawn comes from the same curves as the paper's figures.
 """
 
+import contextlib
 from collections.abc import Mapping
 
 from leaderboards.boards.board import Leaderboard
@@ -11,6 +12,7 @@ from leaderboards.figures.parts import style
 from leaderboards.figures.parts.runs import curve_behind, name_num_seeds
 from leaderboards.text.labels import list_columns
 from leaderboards.text.notation import scale_title
+from suite.base.errors import RecordError
 from suite.spec.profile import Place
 
 NAME = "learning_curves"  # a figure of the paper may be called "curves"
@@ -53,9 +55,10 @@ def find_learning_curves(leaderboard: Leaderboard, names: Mapping[str, Place]) -
     found: Curves = {}
     for metric in METRICS:
         for name, place in list(names.items())[:MOST_LINES]:
-            curve = curve_behind(leaderboard, place, metric)
-            if curve is not None and len(curve.epochs) > 1:
-                found.setdefault(metric, {})[name] = curve
+            with contextlib.suppress(RecordError):  # a log that cannot be read is no curve
+                curve = curve_behind(leaderboard, place, metric)
+                if curve is not None and len(curve.epochs) > 1:
+                    found.setdefault(metric, {})[name] = curve
     return found
 
 
