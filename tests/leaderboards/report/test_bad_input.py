@@ -57,6 +57,16 @@ def test_every_file_of_the_board_is_written_and_has_every_name(leaderboard, tmp_
     assert [line[0] for line in lines[1:]] == [row[0] for row in board.paper.rows]
 
 
+def test_no_board_is_wider_than_the_screen(leaderboard, browser, tmp_path):
+    (tmp_path / "page.html").write_text(suite_page.render_suite_page(leaderboard, {}))
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    for width in (390, 768, 1440):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.close()
+
+
 def test_tables_for_print_are_as_large_as_a_pdf_may_be_at_most(leaderboard):
     page = suite_page.RunReader(leaderboard)
     table = suite_page.view_table(leaderboard.board(), page, {})
