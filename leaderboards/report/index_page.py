@@ -10,6 +10,7 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.claims import answer, find_answer
 from leaderboards.text.index import format_line
+from leaderboards.text.notation import NOTHING
 from suite.base.arguments import program
 from suite.papers import list_claims, list_papers
 
@@ -69,7 +70,7 @@ def _view(
     suite, board = line.suite, line.leaderboard
     judged = find_answer(suite, [judged for judged in claims if judged.scale == line.profile_name])
     costs = format_line(line)
-    to_go = f", {costs['to_go']} to go" * bool(line.cost and (line.cost.hours_to_go or line.cost.num_unknown))
+    to_go = f", {costs['to_go']} to go" * (costs["to_go"] != NOTHING)
     arxiv = re.search(r"arXiv:(\d+\.\d+)", suite.paper)
     return {
         "suite": suite.name,
