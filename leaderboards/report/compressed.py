@@ -21,6 +21,7 @@ _SHORTER = (  # what Matplotlib's SVG says at more length than a screen or a pri
     (r'transform="translate\(([-\d.]+) 0\)"', r'x="\1"'),
     (r"\s+", " "),
     (r"> <", "><"),
+    (r"([:;]) ", r"\1"),
     (r" ?([MLCQz]) (?=[-\d\"])", r"\1"),
     (r'"', "'"),
 )
