@@ -78,7 +78,7 @@ SUITE = Suite(
     name="convit_probes",
     paper=PAPER.title,
     item="Figs 3, 5-7, 13-17",
-    question="Does attention of ConViT stay more local than that of DeiT, and turn from position to content?",
+    question="Does ConViT's attention stay more local than DeiT's?",
     tables=(
         Table(
             name="convit_locality_of_attention",
