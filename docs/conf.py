@@ -37,10 +37,11 @@ myst_heading_anchors = 3
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
-    "show-inheritance": True,
     "exclude-members": "model_config",  # pydantic's
 }
+autodoc_typehints = "description"  # beside what each argument means, and not in a line of all
 autodoc_typehints_format = "short"
+add_module_names = False
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 

@@ -1,5 +1,6 @@
 """A leaderboard, or all of them -> the files of its folder: CSV, Markdown, figures and pages."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from leaderboards.packed_records import SUFFIX, pack_records
 from leaderboards.survey import IndexLine
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.custom_models import render_comparisons_csv
+from leaderboards.text.escaping import spell_controls
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import make_headline
 from suite.base.errors import RunError
@@ -20,7 +22,7 @@ from suite.base.files import write_atomically
 def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Path:
     """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``,
     ``.svg`` and ``.pdf``, and with custom models ``.challengers.csv``. Returns the Markdown's path; RunError if they
-    cannot be written."""
+    cannot be written. Figures that cannot be drawn are told on stderr."""
     make_folder(out)
     contents = {f"{name}.csv": render_csv(board) for name, board in leaderboard.tables.items()}
     contents |= {
@@ -35,9 +37,11 @@ def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Path:
         (out / f"{leaderboard.profile_name}.challengers.csv").unlink(missing_ok=True)
     for suffix, content in contents.items():
         write_atomically(out / f"{leaderboard.profile_name}.{suffix}", content.encode())
-    for figure in leaderboard.suite.figures:
-        stem = out / f"{leaderboard.profile_name}.{figure.name}"
-        _write_pictures(figures.draw(figure, leaderboard), stem, ("png", "svg", "pdf"))
+    pictures, problems = figures.draw_all(leaderboard)
+    for name, files in pictures.items():
+        _write_pictures(files, out / f"{leaderboard.profile_name}.{name}", ("png", "svg", "pdf"))
+    for problem in problems:
+        print(f"error: {spell_controls(problem)}", file=sys.stderr)
     return out / f"{leaderboard.profile_name}.md"
 
 

@@ -34,9 +34,11 @@ def render_table(folder: Path, published: Path) -> str:
         folder: the folder of the file that holds the table, from which its links start.
         published: the folder of the boards, ``<suite>/<profile>.md``.
     """
-    lines = ["| suite | of | question | headline |", "|---|---|---|---|"]
+    lines = ["| Suite | Of | Question | Headline |", "|---|---|---|---|"]
     found = {name: published_boards.list_boards(published / name) for name in list_suites()}
-    for name, boards in sorted(found.items(), key=lambda item: (not item[1], item[0])):  # what there is to see first
+    for name, boards in sorted(
+        found.items(), key=lambda item: (not item[1], item[0] != FIRST, item[0])
+    ):  # what there is to see
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else suite_module(name).__file__ or "", folder)
         paper = suite.paper.partition(" (")[0]
@@ -56,7 +58,7 @@ def render_answers(folder: Path, published: Path) -> str:
         folder: the folder of the file that holds the table, from which its links start.
         published: the folder of the boards, and of ``claims.csv``.
     """
-    lines = ["| claim | answer | effect, points | paper's | seeds |", "|---|---|---:|---:|---:|"]
+    lines = ["| Claim | Answer | Effect, points | The paper's | Seeds |", "|---|---|---:|---:|---:|"]
     with (published / "claims.csv").open(encoding="utf-8") as file:
         judged = {row["claim"]: row for row in csv.DictReader(file) if row["scale"] == "laptop"}
     papers = sorted(list_claims(), key=lambda claims: FIRST not in {s for one in claims.claims for s in one.suites})
@@ -81,7 +83,7 @@ def replace_table(text: str, table: str) -> str:
 def render_origins(folder: Path, published: Path) -> str:
     """Markdown with a line a published board: the command and the seeds of its runs, their commits and their time."""
     lines = [
-        "| leaderboard | runs | seeds that find its headline | command | commits | core-hours a seed, fastest runs |",
+        "| Leaderboard | Runs | Seeds that find its headline | Command | Commits | Core-hours a seed, fastest runs |",
         "|---|---|---:|---|---|---:|",
     ]
     for suite in list_suites():
@@ -118,6 +120,7 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
 
 FILES: dict[Path, Callable[[Path, Path], str]] = {
     ROOT / "README.md": render_answers,
+    ROOT / "docs" / "index.md": render_answers,
     ROOT / "docs" / "suites.md": render_table,
     published_boards.PUBLISHED / "README.md": render_origins,
 }

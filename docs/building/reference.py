@@ -6,8 +6,9 @@ What carries a grid out, draws a board or fills a batch is read in its source; C
 import importlib
 import pkgutil
 
-PAGES = {
+PAGES = {  # name -> what it is for, and its modules
     "running": (
+        "From a recipe to a finished run, and from a store of runs to tables of them. Begin with `suite.api`.",
         "suite.api",
         "suite.spec.experiment",
         "suite.spec.recipe",
@@ -20,32 +21,47 @@ PAGES = {
         "suite.base.errors",
     ),
     "suites": (
+        "What a suite is made of, for one of your own. Begin with `Suite`, and with `examples/my_suite.py`.",
         "suite.spec.suite",
         "suite.spec.profile",
         "suite.spec.figures",
         "suite.spec.custom_entries",
         "suite.plugins.find_plugin",
     ),
-    "models": ("suite.models.*",),
-    "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),
-    "boards": ("leaderboards.boards.board", "leaderboards.boards.cells", "leaderboards.significance.*"),
+    "models": (
+        "The papers' networks as modules of PyTorch. Each class names its equation, its shapes, and where it differs.",
+        "suite.models.*",
+    ),
+    "images": (
+        "Image sets: which there are, where they lie once prepared, and the batches that training sees.",
+        "imagesets.catalog",
+        "imagesets.prepared",
+        "imagesets.loader",
+        "imagesets.randomness",
+    ),
+    "boards": (
+        "From finished runs to a board: its cells, intervals, ranks and verdicts. Begin with `make_leaderboard`.",
+        "leaderboards.boards.board",
+        "leaderboards.boards.cells",
+        "leaderboards.significance.*",
+    ),
 }
 
 
 def list_modules() -> list[str]:
     """Every module that is documented."""
-    return [module for parts in PAGES.values() for part in parts for module in _modules_of(part)]
+    return [module for _, *parts in PAGES.values() for part in parts for module in _modules_of(part)]
 
 
 def list_pages() -> dict[str, str]:
     """Each page's name, and its text in MyST Markdown."""
-    return {name: _render(name, parts) for name, parts in PAGES.items()}
+    return {name: _render(name, about, parts) for name, (about, *parts) in PAGES.items()}
 
 
-def _render(name: str, parts: tuple[str, ...]) -> str:
+def _render(name: str, about: str, parts: list[str]) -> str:
     modules = [module for part in parts for module in _modules_of(part)]
     sections = [f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n```" for module in modules]
-    return "\n\n".join([f"# {name.capitalize()}", *sections]) + "\n"
+    return "\n\n".join([f"# {name.capitalize()}", about, *sections]) + "\n"
 
 
 def _modules_of(part: str) -> list[str]:

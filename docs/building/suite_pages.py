@@ -7,7 +7,7 @@ from pathlib import Path
 import links
 
 from leaderboards.packed_records import SUFFIX
-from leaderboards.published_boards import is_outdated
+from leaderboards.published_boards import is_outdated, list_boards
 from suite.papers import get_suite, list_claims, suite_module
 from suite.spec.suite import Suite
 
@@ -20,9 +20,8 @@ def render(name: str) -> str:
     doc = suite_module(name).__doc__ or ""
     source = _ARXIV.sub(r"[arXiv:\1](https://arxiv.org/abs/\1)", suite.paper)
     parts = [
-        f"# {name}",
-        f"**{suite.question}**",
-        f"{source}: {suite.item}.",
+        f"# {suite.question}",
+        f"`{name}`: {source}, {suite.item}.",
         f"```sh\npython launchers/grid.py --suite {name}\n```",
         "## At each scale",
         _scales(suite),
@@ -35,7 +34,7 @@ def render(name: str) -> str:
 
 
 def _scales(suite: Suite) -> str:
-    lines = ["| profile | networks to train or measure, a seed | data, models and lengths |", "|---|---:|---|"]
+    lines = ["| Profile | Networks to train or measure, a seed | Data, models and lengths |", "|---|---:|---|"]
     for name, profile in suite.profiles.items():
         lines.append(
             f"| `{name}` | {len(profile.experiments())} | {profile.scale_note or 'the exact recipe of the paper'} |"
@@ -64,12 +63,11 @@ def _claims(name: str) -> Iterator[str]:
                 lines.append(f"| {claim.statement} | {claim.section} |")
     if lines:
         yield "## What the paper claims"
-        yield "\n".join(["| claim, in our words | where |", "|---|---|", *lines])
+        yield "\n".join(["| Claim, in our words | Where |", "|---|---|", *lines])
 
 
 def _boards(name: str, suite: Suite) -> Iterator[str]:
-    folder = links.PUBLISHED / name
-    boards = sorted(folder.glob("*.md"))
+    boards = list_boards(links.PUBLISHED / name)
     if not boards:
         yield "None is published yet; the command above makes one."
     for path in boards:

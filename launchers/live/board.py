@@ -7,7 +7,7 @@ from pathlib import Path
 
 from launchers.live.cached_page import ServedPage
 from leaderboards.boards.board import enter_custom_models, make_leaderboard
-from leaderboards.figures import draw
+from leaderboards.figures import draw_all
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
 from suite.base.files import mark_of
@@ -52,7 +52,7 @@ class ServedBoard:
         live = replace(self._live, board=mark) if self._live else None
         above, grid = (".", "") if live else ("..", "../")
         with _DRAWING:
-            pictures = {figure.name: draw(figure, leaderboard, _FORMATS) for figure in leaderboard.suite.figures}
+            pictures, _ = draw_all(leaderboard, _FORMATS)
             text = render_suite_page(leaderboard, pictures, claims, above=above, live=live, grid=grid)
         self._made = mark
         svgs = {name: files["svg"].decode() for name, files in pictures.items() if "svg" in files}

@@ -49,12 +49,8 @@ class ServedSite:
         linked = name if name.endswith(".svg") else ""
         if linked:
             path = f"{folder}/{name.rsplit('.', 2)[0]}.html" if folder else ""
-        page = self._find_page(path)
-        return None if page is None else (page, linked)
-
-    def _find_page(self, path: str) -> CachedPage | None:
         page = self.pages.get(path) or self.find_more(path)
-        return page and self.pages.setdefault(path, page)
+        return None if page is None else (self.pages.setdefault(path, page), linked)
 
 
 def make_site(grid: GridRequest, state: StateReader) -> ServedSite:

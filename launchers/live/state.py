@@ -20,6 +20,7 @@ from launchers.slurm.status_table import duration, find_troubles, in_order, summ
 from suite.base.errors import SuiteError
 from suite.base.files import mark_of
 from suite.store.run_directory import RunDirectory
+from suite.store.run_status import name_state
 from suite.store.run_store import find_runs
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
@@ -113,7 +114,7 @@ def _view(status: JobStatus, name: str) -> dict[str, Any]:
     top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent
     cells: list[Cell] = [
         (name, None),
-        (status.state, None),
+        (name_state(status.state), None),
         (status.node, None),
         (status.steps, share),
         _number(metrics.get("loss"), ".4f"),

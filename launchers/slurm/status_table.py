@@ -20,6 +20,7 @@ from launchers.slurm.lost_starts import bad_nodes, read_starts
 from launchers.slurm.submission_record import find_submissions, submissions_folder
 from leaderboards.schemas.answers import JobState
 from suite.spec.profile import Profile
+from suite.store.run_status import name_state
 
 _STYLES: dict[JobState, str] = {
     "failed": "bold red",
@@ -48,7 +49,7 @@ def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequen
         words = [] if status.top1_percent is None else [f"top-1 {status.top1_percent:.2f} %"]
         table.add_row(
             names[status.job.experiment.id],
-            Text(status.state, style=_STYLES[status.state]),
+            Text(name_state(status.state), style=_STYLES[status.state]),
             status.node,
             status.steps,
             f"{status.metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in status.metrics else "",
@@ -70,7 +71,9 @@ def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:
 def summarize(found: Sequence[JobStatus]) -> str:
     """Count the states: ``12 runs: 1 failed, 2 running, 9 done``."""
     counts = Counter(status.state for status in found)
-    return f"{len(found)} runs: {', '.join(f'{counts[state]} {state}' for state in _STYLES if counts[state])}"
+    return (
+        f"{len(found)} runs: {', '.join(f'{counts[state]} {name_state(state)}' for state in _STYLES if counts[state])}"
+    )
 
 
 def duration(seconds: float | None) -> str:

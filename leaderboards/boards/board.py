@@ -54,7 +54,7 @@ class Board:
         return sum(cell.status == status for cell in self.cells.values())
 
 
-ENTRY = ("entry", "by", "model", "result", "seeds", "status")  # columns of others' entries
+ENTRY = ("Entry", "By", "Model", "Result", "Seeds", "Status")  # columns of others' entries
 
 
 @dataclass(frozen=True)

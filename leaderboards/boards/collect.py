@@ -17,7 +17,7 @@ from suite.spec.suite import RelativeTo, Table
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import NEW, RunStatus, read_run_status, with_needed
+from suite.store.run_status import NEW, RunStatus, name_state, read_run_status, with_needed
 from suite.store.run_store import find_runs
 
 ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations", "num_test_images")  # for searches and provenance
@@ -81,7 +81,7 @@ def pick(runs: Mapping[int, SeedRuns]) -> SeedRuns:
 def _advise(status: RunStatus) -> str:
     if status.state != "void":
         return status.reason
-    return f"void: {status.reason}. Run the grid again with --retry-failed: it trains it again"
+    return f"{name_state(status.state)}: {status.reason}. Run the grid again with --retry-failed: it trains it again"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pkgutil import resolve_name
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.judged_claims import JudgedClaim
+from suite.base.errors import RecordError
 from suite.spec.figures import Figure
 
 
@@ -29,6 +30,20 @@ def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png"
         RecordError: A run's metrics or maps cannot be read.
     """
     return _draw(type(figure).drawn_by, kinds, figure, leaderboard)
+
+
+def draw_all(
+    leaderboard: Leaderboard, kinds: Iterable[str] = ("png", "svg", "pdf")
+) -> tuple[dict[str, dict[str, bytes]], list[str]]:
+    """Draw the figures of a suite, by name; those that cannot be drawn are {}, and are told with the reason."""
+    pictures, problems = {}, []
+    for figure in leaderboard.suite.figures:
+        try:
+            pictures[figure.name] = draw(figure, leaderboard, kinds)
+        except (RecordError, ValueError) as error:  # the latter are Matplotlib's, of sizes that it cannot draw
+            pictures[figure.name] = {}
+            problems.append(f"{figure.item} is not drawn: {error}")
+    return pictures, problems
 
 
 def draw_claims(claims: Sequence[JudgedClaim], kinds: Iterable[str] = ("png", "svg")) -> dict[str, bytes]:

@@ -7,13 +7,14 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import LayerCurves, read_layers
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import LayerCurves, read_layers
 from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import LayerFigure
 
 _GATES_IN_ROW = 5
 _MODELS_IN_ROW = 3
+_LEAST_REACH = 0.25  # patches of nonlocality above and below lines that hardly move
 _GATE = "Gate \N{GREEK SMALL LETTER SIGMA}(\N{GREEK SMALL LETTER LAMDA})"
 
 
@@ -40,8 +41,11 @@ def _draw_nonlocality(
         axes.set_title(title, fontsize=10)
         for mean, color in zip(curves.means(), colors, strict=False):
             axes.plot(curves.epochs, mean, color=color, linewidth=1.6, marker=_marker(curves), markersize=3)
-        axes.set_ylim(bottom=0)  # a hundredth of a patch would fill the panel
         axes.set(xlabel="Epoch", ylabel="Nonlocality (patches)" if number % columns == 0 else "")
+    low, high = all_axes[0].get_ylim()  # of all, as they share it
+    middle = (low + high) / 2
+    is_flat = high - low < 2 * _LEAST_REACH  # a hundredth of a patch would fill the panel
+    all_axes[0].set_ylim((middle - _LEAST_REACH, middle + _LEAST_REACH) if is_flat else (0, high))
     handles = [Line2D([], [], color=color, label=f"Layer {i}") for i, color in enumerate(colors, start=1)]
     canvas.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8)
     return canvas

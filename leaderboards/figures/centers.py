@@ -4,10 +4,10 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import HeadPaths, read_paths
 from leaderboards.boards.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
-from leaderboards.figures.parts.logged import HeadPaths, read_paths
 from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import CentersFigure, ModelsFigure, PathsFigure
 

@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import Curve
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
+from leaderboards.figures.parts.runs import curve_behind, name_num_seeds
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Place
 

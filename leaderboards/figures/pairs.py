@@ -9,9 +9,9 @@ from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
+from leaderboards.boards.logged import Curve
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
-from leaderboards.figures.parts.runs import name_missing
+from leaderboards.figures.parts.runs import count_seeds, curve_behind, name_missing, name_num_seeds
 from leaderboards.text.notation import format_signed
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Place

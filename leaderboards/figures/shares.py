@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import Curve, Floats
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import Curve, Floats, curve_behind, name_num_seeds
-from leaderboards.figures.parts.runs import name_missing
+from leaderboards.figures.parts.runs import curve_behind, name_missing, name_num_seeds
 from suite.spec.figures import ProgressFigure
 
 

@@ -7,7 +7,7 @@ from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.pictures.plots import plot_on_one_axis
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
 from leaderboards.report.tables import anchor
-from leaderboards.text.claims import LEGEND, format_claim
+from leaderboards.text.claims import HEADINGS, LEGEND, format_claim
 from leaderboards.text.notation import NOTHING
 from suite.papers import get_suite
 from suite.spec.claims import PaperClaims
@@ -29,6 +29,7 @@ def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: 
         asks_server=bool(grid),
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
+        headings=HEADINGS,
         scales=[
             {"name": name, "counts": count_verdicts(of_scale), "claims": [_view(judged) for judged in of_scale]}
             for name, of_scale in scales.items()

@@ -21,6 +21,7 @@ _SHORTER = (  # what Matplotlib's SVG says at more length than a screen or a pri
     (r'transform="translate\(([-\d.]+) 0\)"', r'x="\1"'),
     (r"\s+", " "),
     (r"> <", "><"),
+    (r"([:;]) ", r"\1"),
     (r" ?([MLCQz]) (?=[-\d\"])", r"\1"),
     (r'"', "'"),
 )
@@ -52,6 +53,7 @@ def as_source(svg: bytes, png: bytes | None = None) -> Markup:
         ids.setdefault(name, f"i{len(ids):x}")
     text = re.sub(r" id='([\w.-]+)'", lambda at: f" id='{ids[at[1]]}'" if at[1] in ids else "", text)
     text = re.sub(r"(href='|url\()#([\w.-]+)", lambda at: f"{at[1]}#{ids[at[2]]}", text)
+    text = re.sub(r"<g>((<(path|use)[^>]*/>)*)</g>", r"\1", text)
     source = SVG + quote(text, safe=" '=:/<>;,.()+-")
     return Markup(source if png is None or len(source) < _LARGE else f"data:image/png;base64,{_reduce(png)}")
 

@@ -7,7 +7,7 @@ from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.effects import find_effects
 from leaderboards.boards.metrics import is_accuracy
-from leaderboards.report.pictures.plots import Plot, scale
+from leaderboards.report.pictures.plots import Plot, plot_of, scale
 from leaderboards.text.labels import label
 from leaderboards.text.notation import NOTHING, format_difference, format_signed, paper_decimals
 
@@ -43,7 +43,7 @@ def view_effects(cells: Iterable[tuple[str, Cell | None]]) -> list[EffectView]:
     for in_points in (True, False):
         of = [(str(i), cell) for i, (_, cell) in found if cell and bool(is_accuracy(cell.metric)) is in_points]
         for group in [of] if in_points else [[one] for one in of]:
-            ours |= scale({(i,): _plot(cell) for i, cell in group if cell.is_usable})
+            ours |= scale({(i,): plot_of(cell) for i, cell in group})
             papers |= scale({(i,): Plot(cell.paper, zero=0.0) for i, cell in group})
     return [_view(name, cell, ours.get((str(i),)), papers.get((str(i),))) for i, (name, cell) in found]
 
@@ -65,11 +65,6 @@ def view_boards_effects(leaderboard: Leaderboard) -> EffectsView | None:
         told=f"{label(place.column)}: by how many points it exceeds {against}",
         lines=tuple(view_effects((" / ".join(filter(None, key[0])), of.difference) for key, of in own)),
     )
-
-
-def _plot(cell: Cell) -> Plot:
-    low, high = (cell.interval.low, cell.interval.high) if cell.interval else (None, None)
-    return Plot(cell.mean, low, high, zero=0.0)
 
 
 def _view(name: str, cell: Cell | None, plot: Plot | None, paper_plot: Plot | None) -> EffectView:

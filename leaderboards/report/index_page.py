@@ -10,6 +10,7 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.claims import answer, find_answer
 from leaderboards.text.index import format_line
+from leaderboards.text.notation import NOTHING
 from suite.base.arguments import program
 from suite.papers import list_claims, list_papers
 
@@ -27,8 +28,13 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     titles = [paper.title for paper in list_papers()]
     places = {title: number for number, title in enumerate(titles)}
     ordered = sorted(lines, key=lambda line: (line.suite.name != FIRST, places.get(line.suite.paper, len(titles))))
-    begun = [line for line in ordered if line.cost or line.error]
-    effects = view_effects((line.suite.headline.text, line.headline if line.cost else None) for line in begun)
+    begun: dict[str, list[IndexLine]] = {}
+    for line in ordered:
+        if line.cost or line.error:
+            begun.setdefault(line.suite.name, []).append(line)
+    shown = [max(of_suite, key=_weigh) for of_suite in begun.values()]
+    effects = view_effects((line.suite.headline.text, line.headline if line.cost else None) for line in shown)
+    others = ([line for line in begun[one.suite.name] if line is not one] for one in shown)
     verdicts = [
         (paper, name, count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name))
         for paper in list_claims()
@@ -39,7 +45,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         ("tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
         title="What does a convolutional prior do for attention?",
-        begun=[_view(line, effect, claims) for line, effect in zip(begun, effects, strict=True)],
+        begun=[_view(*of_suite, claims) for of_suite in zip(shown, effects, others, strict=True)],
         idle=[line for line in ordered if not line.cost and not line.error],
         verdicts=[
             {"paper": paper.title, "href": f"claims/{paper.name}.html#{name}", "scale": name, "counts": counts}
@@ -51,12 +57,20 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     )
 
 
-def _view(line: IndexLine, effect: EffectView, claims: Sequence[JudgedClaim]) -> dict[str, object]:
-    """A suite at one scale, with its page, the claim that answers its question, and its paper."""
+def _weigh(line: IndexLine) -> tuple[bool, int]:
+    """The paper's scale outweighs others, and many seeds outweigh few."""
+    seeds = len(line.headline.estimate.values) if line.cost and line.headline else 0
+    return seeds > 0 and line.profile_name == "paper", seeds
+
+
+def _view(
+    line: IndexLine, effect: EffectView, others: Sequence[IndexLine], claims: Sequence[JudgedClaim]
+) -> dict[str, object]:
+    """A suite at one scale: its page, the claim that answers its question, its paper, and its boards at ``others``."""
     suite, board = line.suite, line.leaderboard
     judged = find_answer(suite, [judged for judged in claims if judged.scale == line.profile_name])
     costs = format_line(line)
-    to_go = f", {costs['to_go']} to go" * bool(line.cost and (line.cost.hours_to_go or line.cost.num_unknown))
+    to_go = f", {costs['to_go']} to go" * (costs["to_go"] != NOTHING)
     arxiv = re.search(r"arXiv:(\d+\.\d+)", suite.paper)
     return {
         "suite": suite.name,
@@ -64,12 +78,18 @@ def _view(line: IndexLine, effect: EffectView, claims: Sequence[JudgedClaim]) ->
         "paper": suite.paper,
         "item": suite.item,
         "address": f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else "",
-        "board": f"{suite.name}/{line.profile_name}.html" if line.cost else "",
+        "board": _address(line),
+        "others": [(other, format_line(other)["ours"], _address(other)) for other in others],
         "claim": f"claims/{address_of(judged)}" if judged else "",
         "scale": line.profile_name,
         "answer": answer(judged) if judged else "",
+        "statement": judged.claim.statement if judged else "",
         "verdict": judged.verdict if judged else "",
         "effect": effect,
         "cells": f"{board.count('done')} of {board.num_cells} cells, {costs['spent']}{to_go}" if board else "",
         "error": line.error,
     }
+
+
+def _address(line: IndexLine) -> str:
+    return f"{line.suite.name}/{line.profile_name}.html" if line.cost else ""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from leaderboards.boards.board import Board
-from leaderboards.report.tables import view_labels
 from leaderboards.text.escaping import spell_controls
+from leaderboards.text.labels import label_names
 from leaderboards.text.notation import NOTHING, format_ours, format_status
 
 _SPECIAL = {
@@ -22,7 +22,7 @@ def escape_latex(text: str) -> str:
 def render_latex(board: Board, caption: str) -> str:
     """The table with ours and, where the paper prints one, its number below; it needs the package booktabs."""
     columns = board.columns
-    labels = view_labels(board)
+    labels = label_names(board)
     lines = [_line([labels[name] for name in (*board.paper.row_keys, *columns)])]
     for row in board.paper.rows:
         lines.append(_line([*row, *(_ours(board, row, column) for column in columns)]))

@@ -44,15 +44,10 @@ def render(
     scripts = [_read(f"{name}.js") for name in script_names]
     return _environment().get_template(template).render(
         policy=_policy(scripts, asks_server=asks_server),
-        style=_safe(_read("report.css")),
         scripts=[_safe(script) for script in scripts],
         embedded=embedded,
         **shown,
     )  # fmt: skip
-
-
-def render_picture(**shown: Any) -> str:
-    return _environment().get_template("table.svg.j2").render(**shown)
 
 
 @dataclass(frozen=True)
@@ -90,6 +85,7 @@ def _environment() -> Environment:
         finalize=_spell,
     )
     environment.filters["breakable"] = _breakable
+    environment.globals["css"] = lambda name: _safe(_read(f"{name}.css"))
     return environment
 
 

@@ -17,6 +17,7 @@ from suite.cost.costs import write_hours, write_known
 from suite.spec.experiment import Experiment, experiment_fields
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
+from suite.store.run_status import name_state
 
 METRIC = "metric"  # stands for the name of the one that the cell shows
 COLUMNS = (
@@ -48,7 +49,9 @@ class RunReader:
     def of_cell(self, cell: Cell) -> RunsOfCell:
         """The runs of a measured cell."""
         results = map(self._read, cell.provenance.runs.values())
-        failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
+        failures = [
+            f"seed {failure.seed}, {name_state(failure.state)}: {failure.reason}" for failure in cell.coverage.failures
+        ]
         return RunsOfCell(
             metric=label(cell.metric, cell.metric),
             run=" and ".join(cell.provenance.configurations),

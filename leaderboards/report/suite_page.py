@@ -18,8 +18,9 @@ from leaderboards.report.tables import view_table
 from leaderboards.text.claims import answer, find_answer, format_claim
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import format_power, make_headline, name_status, scale_title
+from leaderboards.text.notation import format_power, make_headline, scale_title
 from leaderboards.text.notes import find_notes
+from suite.store.run_status import name_state
 
 MOST_BYTES = 1_450_000  # of a page, unless its tables and notes alone have more
 Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
@@ -70,6 +71,7 @@ def render_suite_page(
         for figure in suite.figures
         if pictures.get(figure.name)
     ]
+    not_drawn = [figure.item for figure in suite.figures if not pictures.get(figure.name)]
     if curves := draw_learning_curves(leaderboard):
         figures.append(view_figure(leaderboard, NAME, "Learning curves", "accuracies and losses over epochs", curves))
     contents = {
@@ -88,13 +90,15 @@ def render_suite_page(
         profile=leaderboard.profile,
         headline=f"{make_headline(leaderboard).told}.",
         answer=judged and answer(judged),
+        statement=judged and judged.claim.statement,
         effects=view_boards_effects(leaderboard),
         power=format_power(leaderboard),
         scale=scale_title(leaderboard),
-        counts={name_status(status): n for status in STATUSES if (n := leaderboard.count(status))},
+        counts={name_state(status): n for status in STATUSES if (n := leaderboard.count(status))},
         tables=tables,
         downloads=downloads,
         figures=figures,
+        not_drawn="; ".join(not_drawn),
         claims=[
             {**format_claim(judged), "href": above and f"{above}/claims/{address_of(judged)}"} for judged in claims
         ],

@@ -1,79 +1,58 @@
 """A table as a template shows it -> a picture of it, SVG and PDF, with the horizontal rules of a printed table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+import textwrap
+from functools import partial
+from itertools import accumulate, chain, repeat
 
+import matplotlib
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from leaderboards.figures.parts.style import default_style, write
-from leaderboards.report.rendering import render_picture
 from leaderboards.report.tables import CellView, TableView
 from leaderboards.text.escaping import spell_controls
 
-_CHARACTER, _LINE, _GAP, _MARGIN = 7.0, 16.0, 18.0, 10.0  # pixels, at 12 a letter; wide enough for digits
-
-
-@dataclass(frozen=True)
-class Text:
-    x: float
-    y: float
-    anchor: str  # of SVG: start, end
-    text: str
-    kind: str  # a class of the picture's style
+_CHARACTER, _LINE, _GAP, _MARGIN = 7.0, 16.0, 18.0, 10.0  # points, at 11 a letter; wide enough for digits
+_LONGEST, _LARGEST = 300, 14_400.0  # letters of the caption; points of a PDF's side
+_fold = partial(textwrap.wrap, width=60)
+_NEEDLESS = rb'(?s) transform="rotate\(-0 [^"]*"|<!--.*?-->\n *|<metadata>.*?</metadata>\n *'  # in an SVG of texts
 
 
 def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
     """Draw the whole table as SVG and PDF; the same bytes for the same table."""
+    caption = caption[:_LONGEST]
     columns = [table.labels[name] for name in (*table.keys, *table.columns)]
     rows = [
-        [[name] for name in columns],
-        *([*([key or "-"] for key in keys), *map(_lines, cells)] for keys, cells in table.rows),
+        [_fold(name) for name in columns],
+        *([*(_fold(key or "-") for key in keys), *map(_lines, cells)] for keys, cells in table.rows),
     ]
     widths = [max(len(line) for row in rows for line in row[i]) * _CHARACTER + _GAP for i in range(len(columns))]
-    texts, rules, y = [Text(_MARGIN, _MARGIN + _LINE, "start", caption, "caption")], [], _MARGIN + 1.6 * _LINE
-    for number, row in enumerate(rows):
-        rules += [y] if number < 2 else []
-        texts += _place(row, widths, y, len(table.keys), "head" if number == 0 else "ours")
-        y += _LINE * max(map(len, row)) + 0.5 * _LINE
-    rules.append(y)
-    width = max(sum(widths), len(caption) * _CHARACTER) + 2 * _MARGIN
-    size = round(width), round(y + _MARGIN)
-    svg = render_picture(texts=texts, rules=rules, width=size[0], height=size[1], margin=_MARGIN)
-    return svg.encode(), _draw_pdf(texts, rules, *size)
-
-
-def _draw_pdf(texts: Sequence[Text], rules: Sequence[float], width: int, height: int) -> bytes:
-    """Draw the same by Matplotlib, which writes the same bytes each time; converters of SVG do not."""
+    lefts = list(accumulate(widths, initial=_MARGIN))
+    tops = list(accumulate((_LINE * (max(map(len, row)) + 0.5) for row in rows), initial=_MARGIN + 1.6 * _LINE))
+    texts = [(_MARGIN, _MARGIN, "left", "bold", [caption])]
+    for row, top, weight in zip(rows, tops, chain(["bold"], repeat("normal")), strict=False):
+        for i, lines in enumerate(row):
+            x, side = (lefts[i], "left") if i < len(table.keys) else (lefts[i + 1] - _GAP / 2, "right")
+            texts.append((x, top + 0.25 * _LINE, side, weight, lines))
+    width, height = max(lefts[-1], len(caption) * _CHARACTER) + _MARGIN, tops[-1] + _MARGIN
+    scale = min(1.0, _LARGEST / max(width, height))
     with default_style():
-        canvas = Canvas(figsize=(width / 72, height / 72))
-        for text in texts:
-            is_bold = text.kind in ("caption", "head")
-            canvas.text(
-                text.x / width, 1 - text.y / height, spell_controls(text.text),
-                ha="right" if text.anchor == "end" else "left", parse_math=False,
-                fontsize=9 if text.kind == "small" else 11, weight="bold" if is_bold else "normal",
-            )  # fmt: skip
-        for y in rules:
+        # Outlines of all digits would be many times as long as the text itself.
+        matplotlib.rcParams.update({"svg.fonttype": "none", "font.family": "DejaVu Sans"})
+        canvas = Canvas(figsize=(scale * width / 72, scale * height / 72))
+        for x, y, side, weight, lines in texts:
+            place, text = (x / width, 1 - y / height), spell_controls("\n".join(lines))
+            canvas.text(*place, text, ha=side, va="top", fontsize=11 * scale, weight=weight, parse_math=False)
+        for y in (*tops[:2], tops[-1]):
             ends = [_MARGIN / width, 1 - _MARGIN / width]
             canvas.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
-        return write(canvas, "pdf")
-
-
-def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, num_keys: int, kind: str) -> list[Text]:
-    placed, left = [], _MARGIN
-    for i, (lines, width) in enumerate(zip(row, widths, strict=True)):
-        x, anchor = (left, "start") if i < num_keys else (left + width - _GAP / 2, "end")
-        placed += [
-            Text(round(x, 1), round(top + _LINE * (number + 1), 1), anchor, line, kind if number == 0 else "small")
-            for number, line in enumerate(lines)
-        ]
-        left += width
-    return placed
+        return re.sub(_NEEDLESS, b"", write(canvas, "svg")), write(canvas, "pdf")
 
 
 def _lines(cell: CellView | None) -> list[str]:
     if cell is None:
         return ["-"]
     others = (f"paper {cell.paper}" if cell.paper else "", cell.compared, cell.verdict)
-    return [f"{cell.ours} ({cell.status}) {cell.ranks}".strip(), *filter(None, others)]
+    lines = [f"{cell.ours} ({cell.status}) {cell.ranks}".strip(), *filter(None, others)]
+    return [part for line in lines for part in _fold(line)]

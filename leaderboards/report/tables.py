@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leaderboards.boards.board import Board
-from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
 from leaderboards.report.runs_behind import RunReader, RunsOfCell
-from leaderboards.text.labels import label
+from leaderboards.text.labels import label_names, list_columns
 from leaderboards.text.notation import NOTHING, format_comparison, format_ours, format_ranks, format_status
 from suite.spec.profile import Row
 
@@ -43,7 +42,7 @@ class TableView:
     rows: tuple[tuple[Row, tuple[CellView | None, ...]], ...]  # keys and cells
     small_print: str
     mark: str
-    unfilled: tuple[str, ...]
+    unfilled: str
 
 
 def anchor(table: str, row: Row, column: str) -> str:
@@ -53,7 +52,7 @@ def anchor(table: str, row: Row, column: str) -> str:
 
 def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:
     """Write a table. ``runs`` numbers each ``RunsOfCell`` of the page; those of this table are added to it."""
-    labels, plots = view_labels(board), {column: plot_column(board, column) for column in board.columns}
+    labels, plots = label_names(board), {column: plot_column(board, column) for column in board.columns}
     rows = []
     for row in board.paper.rows:
         cells = {column: board.cells.get((row, column)) for column in board.columns}
@@ -69,21 +68,8 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
         rows=tuple(rows),
         small_print=_name_small_print(board),
         mark="difference" if board.is_at_papers_scale else "effect",
-        unfilled=tuple(labels[column] for column in board.paper.columns if column not in board.columns),
+        unfilled=list_columns(board, (one for one in board.paper.columns if one not in board.columns)),
     )
-
-
-def view_labels(board: Board) -> dict[str, str]:
-    """Keys and columns in words, but for those of custom models, who have their users' names."""
-    metrics = {column: cell.metric for (_, column), cell in board.cells.items()}
-    own = board.table.custom_columns
-    names = (*board.paper.row_keys, *board.paper.columns, *board.columns)
-    return {name: name if name in own else label(name, metrics.get(name, "")) for name in names}
-
-
-def _why_void(cell: Cell) -> str:
-    found = next((failure.reason for failure in cell.coverage.failures if cell.status == "void"), "")
-    return f": {found}" if found else ""
 
 
 def _view_cell(
@@ -93,10 +79,11 @@ def _view_cell(
     if cell is None:
         return None
     decimals = board.paper.decimals(column)
+    reasons = [failure.reason for failure in cell.coverage.failures if cell.status == "void"]
     return CellView(
         anchor=anchor(board.table.name, row, column),
         ours=format_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
-        status=f"{format_status(cell)}{_why_void(cell)}",
+        status=": ".join([format_status(cell), *reasons[:1]]),
         state=cell.status,
         ranks=format_ranks(cell),
         paper=board.paper.rows[row][column] if board.has_paper else "",

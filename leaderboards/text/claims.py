@@ -15,18 +15,22 @@ CSV_COLUMNS = (
 )  # fmt: skip
 ANSWERS = {  # to a question of which the claim says yes, by verdict
     "same direction": "Yes,", "reproduced": "Yes,", "reproduced, smaller": "Yes, but less,", "contradicted": "No,",
-    "opposite direction": "No, the opposite", "unresolved": "Not resolved", "undecided": "Not decided",
+    "opposite direction": "No, the opposite,", "unresolved": "Not resolved", "undecided": "Not decided",
     "not testable here": "Not testable",
+}  # fmt: skip
+HEADINGS = {  # for people, of the texts of a claim
+    "claim": "Claim", "section": "Section", "verdict": "Verdict", "effect": "Effect", "paper": "The paper's", "p": "p",
+    "adjusted": "Adjusted p", "hold": "Hold", "n": "Seeds", "seeds": "Seeds to go",
 }  # fmt: skip
 LEGEND = """\
 Effect is ours by seed with its 95 % confidence interval (Student's t), in points of accuracy unless a unit stands
 beside it; of a claim of several effects it is the one that decides: that speaks least for a claim that rather holds,
-most against another. Paper is the same effect in the paper's numbers, a dash where it only draws. p is two-sided, of
-this very effect. Adjusted is the claim's p over the paper's testable claims but its primary one, by Benjamini and
+most against another. The paper's is the same effect in its numbers, a dash where it only draws. p is two-sided, of
+this very effect. Adjusted p is the claim's over the paper's testable claims but its primary one, by Benjamini and
 Hochberg's method at 5 %; a claim of several effects has the largest p of them, or the smallest of the opposite times
-their number. "Hold" is how many of its effects hold by themselves, and how many point the other way. n are the seeds
-that all of an effect's numbers have; runs without a partner are left out and counted. "Seeds" is how many more would
-find effects like ours with 80 % power in this test of this claim alone: 0 where there are enough, a dash where no
+their number. "Hold" is how many of its effects hold by themselves, and how many point the other way. Seeds are those
+that all of an effect's numbers have; runs without a partner are left out and counted. "Seeds to go" is how many more
+would find effects like ours with 80 % power in this test of this claim alone: 0 where there are enough, a dash where no
 number would do, as ours points the other way, or where fewer than two seeds say nothing.
 
 **Same direction**: adjusted p < 0.05, with the paper's sign; of a claim that two numbers are equal, the 95 % interval
@@ -98,11 +102,11 @@ def _count(claims: Sequence[JudgedClaim]) -> str:
 
 def _table(claims: Sequence[JudgedClaim]) -> str:
     texts = [format_claim(judged) for judged in claims]
-    return pad(list(texts[0]), [list(line.values()) for line in texts], right=[False] * 3 + [True] * 7)
+    return pad(list(HEADINGS.values()), [list(line.values()) for line in texts], right=[False] * 3 + [True] * 7)
 
 
 def format_claim(judged: JudgedClaim) -> dict[str, str]:
-    """The texts of a judged claim by column."""
+    """The texts of a judged claim, in the order of ``HEADINGS``."""
     paper, judgment, needed = judged.shown.paper, judged.judgment, judged.seeds_needed
     return {
         "claim": judged.claim.statement,
@@ -120,22 +124,22 @@ def format_claim(judged: JudgedClaim) -> dict[str, str]:
 
 def find_answer(suite: Suite, claims: Sequence[JudgedClaim]) -> JudgedClaim | None:
     """The claim that answers a suite's question: the first one about its headline's difference, else about it alone."""
-    places = suite.headline.better, suite.headline.baseline
+    places = [(suite.name, place, None) for place in (suite.headline.better, suite.headline.baseline)]
     own = [judged for judged in claims if suite.name in judged.suites]
     asked = [
         judged
         for judged in own
         for effect in judged.claim.effects
-        if tuple(term.place for term in effect.terms if term.suite == suite.name and not term.logged) == places
+        if [(term.suite, term.place, term.logged) for term in effect.terms] == places
     ]
     return next(iter([*asked, *(judged for judged in own if judged.suites == (suite.name,))]), None)
 
 
 def answer(judged: JudgedClaim) -> str:
-    """``Yes, at laptop scale: ConViT is better …``."""
+    """The answer to a question in words, such as "Yes, at laptop scale."."""
     word = ANSWERS.get(judged.verdict, judged.verdict.capitalize())
     scale = "the paper's" if judged.scale == "paper" else judged.scale
-    return f"{word} at {scale} scale: {judged.claim.statement}"
+    return f"{word} at {scale} scale."
 
 
 def format_effect(judged: JudgedClaim) -> str:

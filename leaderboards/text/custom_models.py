@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.custom_models import ModelComparison, find_comparisons
+from leaderboards.text.labels import label_names
 from leaderboards.text.notation import NOTHING, format_difference
 from leaderboards.text.records import format_numbers, render_records
 
 CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
-COMPARISON = ("table", "row", "custom model", "against", "difference", "adjusted p", "verdict")
+COMPARISON = ("Table", "Row", "Custom model", "Against", "Difference", "Adjusted p", "Verdict")
 
 
 def summarize_comparisons(leaderboard: Leaderboard) -> list[str]:
@@ -29,7 +30,7 @@ def write_comparisons(leaderboard: Leaderboard) -> list[list[str]]:
             comparison.board.table.item,
             " / ".join(comparison.difference.row),
             comparison.column,
-            comparison.against,
+            label_names(comparison.board)[comparison.against],
             format_difference(comparison.difference),
             NOTHING if comparison.p_value is None else f"{comparison.p_value:.2g}",
             comparison.verdict or NOTHING,

@@ -27,7 +27,8 @@ def summarize_line(line: IndexLine) -> str:
     """For the terminal: two lines, or more where 80 characters do not hold them."""
     if line.leaderboard is None or line.cost is None:
         return f"{line.suite.name}: {'cannot be built' if line.error else 'no runs'}"
-    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far, {format_to_go(line.cost)} to go"
+    to_go = f", {format_to_go(line.cost)} to go" if format_to_go(line.cost) else ""
+    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far{to_go}"
     state = f"{line.suite.name}, {line.profile_name}: {_cells(line)} cells, {cost}"
     return "\n".join(
         textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
@@ -36,16 +37,16 @@ def summarize_line(line: IndexLine) -> str:
 
 
 def format_to_go(cost: Cost) -> str:
-    """``1.5``, ``1.5 + ? (3 runs)`` where the cost of some is not known, ``?`` where nothing is."""
+    """``1.5``, ``1.5 + ? (3 runs)`` where the cost of some is not known, ``?`` where nothing is; "" of nothing."""
     unknown = f"? ({cost.num_unknown} run{'s' if cost.num_unknown > 1 else ''})" if cost.num_unknown else ""
-    if unknown and not cost.hours_to_go:
+    if not cost.hours_to_go:
         return unknown
     return write_hours(cost.hours_to_go) + (f" + {unknown}" if unknown else "")
 
 
 def render_index(lines: Sequence[IndexLine]) -> str:
     """Markdown: a line for each suite and scale that has runs, what could not be built, and the suites without runs."""
-    header = ["suite", "item", "profile", "cells done", "headline", "ours", "paper", "spent", "to go"]
+    header = ["Suite", "Item", "Profile", "Cells done", "Headline", "Ours", "Paper", "Spent", "To go"]
     begun = [_texts(line) for line in lines if line.cost or line.error]
     table = "No suite has runs yet."
     if begun:
@@ -77,7 +78,7 @@ def format_line(line: IndexLine) -> dict[str, str]:
         "ours": notation.format_difference(cell) if cell and line.cost else notation.NOTHING,
         "paper": notation.format_signed(cell.paper, notation.paper_decimals(cell)) if cell else notation.NOTHING,
         "spent": f"{write_hours(line.cost.hours_spent)} {line.cost.unit}" if line.cost else notation.NOTHING,
-        "to_go": f"{format_to_go(cost)} {cost.unit}" if cost else notation.NOTHING,
+        "to_go": f"{format_to_go(cost)} {cost.unit}" if cost and format_to_go(cost) else notation.NOTHING,
     }
 
 
@@ -88,7 +89,7 @@ def _plan(line: IndexLine) -> str:
         text += f" (paper: {notation.format_signed(cell.paper, notation.paper_decimals(cell))})"
     if line.leaderboard is None or line.planned is None:
         return text
-    cells, to_go = line.leaderboard.num_cells, f"{format_to_go(line.planned)} {line.planned.unit}"
+    cells, to_go = line.leaderboard.num_cells, format_line(line)["to_go"]
     return f"{text}; 0/{cells} cells, {to_go} to go in profile {line.leaderboard.profile_name}"
 
 

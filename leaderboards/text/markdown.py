@@ -9,10 +9,12 @@ from leaderboards.boards.cells import STATUSES, Cell
 from leaderboards.text import notation
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.escaping import escape_code, escape_markdown
+from leaderboards.text.labels import label_names, list_columns
 from leaderboards.text.legend import explain
 from leaderboards.text.notes import Note, find_notes
 from suite.spec.profile import Row
 from suite.spec.suite import ChangeFrom
+from suite.store.run_status import name_state
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
@@ -33,7 +35,7 @@ Recomputed: those named have trained a sample of its runs again, with the same n
 def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard: its scale, the tables, what failed, and the footnotes."""
     suite, note = leaderboard.suite, leaderboard.profile.scale_note
-    counts = ", ".join(f"{leaderboard.count(status)} {notation.name_status(status)}" for status in STATUSES)
+    counts = ", ".join(f"{leaderboard.count(status)} {name_state(status)}" for status in STATUSES)
     headline = [f"Headline: {notation.make_headline(leaderboard).told}.", notation.format_power(leaderboard)]
     notes = (notation.section(f"## {title}", map(_note, of)) for title, of in find_notes(leaderboard).items())
     blocks = [
@@ -76,7 +78,7 @@ def _table_section(board: Board) -> list[str]:
     blocks = [title, *(_table(board, columns) for columns in _split(board))]
     unfilled = [column for column in board.paper.columns if column not in board.columns]
     if unfilled:
-        blocks.append(f"Columns that this profile does not fill: {', '.join(unfilled)}.")
+        blocks.append(f"Columns that this profile does not fill: {list_columns(board, unfilled)}.")
     return blocks
 
 
@@ -97,9 +99,11 @@ def _split(board: Board) -> list[Sequence[str]]:
 
 def _table(board: Board, columns: Sequence[str]) -> str:
     parts = [(column, part) for column in columns for part in _parts(board, column)]
-    own = board.table.custom_columns
-    titles = [part if part != "ours" else column if column in own else f"{column}, ours" for column, part in parts]
-    header = [*board.paper.row_keys, *titles]
+    labels, own = label_names(board), board.table.custom_columns
+    titles = [
+        part if part != "ours" else column if column in own else f"{labels[column]}: ours" for column, part in parts
+    ]
+    header = [*(labels[key] for key in board.paper.row_keys), *titles]
     lines = [[*map(escape_markdown, row), *(_text(board, row, *of) for of in parts)] for row in board.paper.rows]
     num_keys = len(board.paper.row_keys)
     return notation.pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])

@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterable
 
 from leaderboards.boards.board import Board, Leaderboard
-from leaderboards.boards.cells import Cell, CellStatus
+from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import is_accuracy
 from leaderboards.published_boards import BoardHeadline
 from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
 from leaderboards.significance.rules import SIGNIFICANCE
+from suite.store.run_status import name_state
 
 NOTHING = "-"
 
@@ -73,10 +74,6 @@ def format_ranks(cell: Cell) -> str:
     return f"({ranks})" if cell.comparison.is_aside else ranks
 
 
-def name_status(status: CellStatus) -> str:
-    return "not counted" if status == "void" else status
-
-
 def format_status(cell: Cell) -> str:
     """``n=3`` for a cell that is done, or ``n=2, 1 run unmatched`` where runs are left out as the other number lacks
     their seed; else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
@@ -86,8 +83,8 @@ def format_status(cell: Cell) -> str:
     if of.status == "done":
         return f"n={count or of.num_done}"
     if of.search is None:
-        return f"{name_status(of.status)} {of.num_done}/{of.num_planned}"
-    return f"{name_status(of.status)} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
+        return f"{name_state(of.status)} {of.num_done}/{of.num_planned}"
+    return f"{name_state(of.status)} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
 
 
 def scale_title(leaderboard: Leaderboard) -> str:

@@ -9,6 +9,7 @@ from leaderboards.boards.cell_values import competitors_of
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
+from leaderboards.text.labels import list_columns
 from suite.cost.costs import write_hours
 from suite.spec.profile import Row
 from suite.store.tuning import tunable
@@ -47,7 +48,7 @@ def _by_cell(leaderboard: Leaderboard, find: Callable[[Cell], Iterable[tuple[str
             for what in find(cell):
                 columns.setdefault((name, cell.row, what), []).append(cell.column)
     return [
-        Note(f"{_place(leaderboard, table, row)}, {', '.join(names)}", *what)
+        Note(f"{_place(leaderboard, table, row)}, {list_columns(leaderboard.tables[table], names)}", *what)
         for (table, row, what), names in columns.items()
     ]
 
@@ -131,15 +132,16 @@ def _draws(leaderboard: Leaderboard) -> list[Note]:
 
 def _planned(leaderboard: Leaderboard) -> list[Note]:
     """Why cells are partial, where others have more seeds: these may be runs of another suite, or of a joined store."""
-    cells = [cell for board in leaderboard.tables.values() for cell in board.cells.values()]
-    full = next((cell for cell in cells if cell.status == "done" and cell.provenance.experiment), None)
-    if leaderboard.plan or full is None or all(cell.status != "partial" for cell in cells):
+    cells = [(board, cell) for board in leaderboard.tables.values() for cell in board.cells.values()]
+    full = next((one for one in cells if one[1].status == "done" and one[1].provenance.experiment), None)
+    if leaderboard.plan or full is None or all(cell.status != "partial" for _, cell in cells):
         return []
+    board, cell = full
     text = (
-        f"{full.coverage.num_planned} of every cell, as many as the fullest one has. Its runs may be another suite's, "
+        f"{cell.coverage.num_planned} of every cell, as many as the fullest one has. Its runs may be another suite's, "
         "or of a store that was joined to this one: then other cells are partial. --seeds says how many to plan"
     )
-    return [Note(f"{' / '.join(filter(None, full.row))}, {full.column}", text)]
+    return [Note(f"{' / '.join(filter(None, cell.row))}, {list_columns(board, [cell.column])}", text)]
 
 
 def _waiting(leaderboard: Leaderboard) -> list[Note]:

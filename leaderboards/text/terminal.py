@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.text import notation
 from leaderboards.text.escaping import spell_controls
+from leaderboards.text.labels import label_names
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,12 +67,12 @@ def _split(board: Board, width: int) -> list[list[str]]:
 def _key_width(board: Board, index: int) -> int:
     """The width of a key's longest value, which may be folded, and of a word of its name, which may not."""
     values = min(WIDEST_KEY, max((len(row[index]) for row in _rows(board)), default=0))
-    return max(_word(board.paper.row_keys[index]), values)
+    return max(_word(label_names(board)[board.paper.row_keys[index]]), values)
 
 
 def _width(board: Board, column: str) -> int:
     texts = [_cell(board, row, column).plain for row in _rows(board)]
-    return max(_word(column), *(len(line) for text in texts for line in text.split("\n")))
+    return max(_word(label_names(board)[column]), *(len(line) for text in texts for line in text.split("\n")))
 
 
 def _rows(board: Board) -> list[tuple[str, ...]]:
@@ -86,7 +87,7 @@ def _filled(board: Board) -> list[tuple[str, ...]]:
 
 
 def _word(name: str) -> int:
-    return max(map(len, name.replace("_", " ").split(" ")))
+    return max(map(len, name.split(" ")))
 
 
 def _table(board: Board, columns: list[str], width: int) -> Table:
@@ -98,8 +99,8 @@ def _table(board: Board, columns: list[str], width: int) -> Table:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    keys = board.paper.row_keys
-    names = [name.replace("_", " ") for name in (*keys, *columns)]
+    keys, labels = board.paper.row_keys, label_names(board)
+    names = [labels[name] for name in (*keys, *columns)]
     widths = [_key_width(board, i) for i in range(len(keys))] + [_width(board, column) for column in columns]
     for i, (name, size) in enumerate(zip(names, _spread(names, widths, width), strict=True)):
         table.add_column(name, justify="left" if i < len(keys) else "right", overflow="fold", width=size)

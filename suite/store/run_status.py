@@ -55,6 +55,11 @@ class RunStatus:
 NEW = RunStatus("new")
 
 
+def name_state(state: str) -> str:
+    """The words for a state, wherever people read it."""
+    return "not counted" if state == "void" else state
+
+
 def read_run_status(run: RunDirectory, parents: Mapping[str, RunStatus], *, is_ours: bool = False) -> RunStatus:
     """Judge where a run stands, whose directory need not exist, by its files and the runs that it depends on, by id.
 

@@ -32,8 +32,8 @@ from launchers.slurm.lost_starts import LostStart, read_starts
 from launchers.slurm.status_table import duration
 from launchers.slurm.submission_record import read_submission
 from launchers.tracking.follower import flatten
+from leaderboards.boards.logged import read_curve, read_layers, read_paths
 from leaderboards.boards.recorded import read_recorded
-from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths
 from suite.base.errors import SuiteError
 from suite.spec.resources import Resources
 from suite.store.attempts import read_attempts

@@ -5,6 +5,7 @@ import errno
 import html
 import http.client
 import io
+import itertools
 import json
 import os
 import re
@@ -456,7 +457,12 @@ def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_e
         row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")
         expect(row).to_contain_text("15 of 60")
         page.evaluate("window.sinceTheStart = true")
-        assert not Axe().run(page).response["violations"]
+        for width, scheme in itertools.product((390, 768, 1440), ("light", "dark")):
+            page.set_viewport_size({"width": width, "height": 844})
+            page.emulate_media(color_scheme=scheme)
+            assert not Axe().run(page).response["violations"], (width, scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert row.locator("svg path").nth(1).evaluate("(one) => getComputedStyle(one).stroke") != "none"  # of top-1
         expect(page.locator("#t-live tbody tr").first).to_contain_text("<img src=x onerror=")
         page.locator('[data-filter="t-convit_table2"]').fill("DeiT nothing")  # stays, though the board is renewed
         run.append_metrics({"step": 30, "num_steps": 60, "epoch": 2.0, "loss": 1.5, "images_per_s": 64.0})

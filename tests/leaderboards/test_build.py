@@ -51,7 +51,7 @@ def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_pat
 def test_a_figure_without_data_leaves_no_file_behind(known, fill, tmp_path, monkeypatch):
     fill(1)
     assert list(build("table2", "laptop", tmp_path).glob("*.figure2a.*"))
-    monkeypatch.setattr("leaderboards.figures.draw", lambda figure, leaderboard: {})
+    monkeypatch.setattr("leaderboards.figures.draw", lambda *_: {})
     assert not list(build("table2", "laptop", tmp_path).glob("*.figure2a.*"))
 
 

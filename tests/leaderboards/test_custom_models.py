@@ -103,7 +103,7 @@ def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_custom_model_has_it
 def test_comparisons_can_be_filtered_sorted_and_folded_on_the_page(entered, table2, tmp_path):
     page = render_suite_page(make_leaderboard(table2, "laptop", tmp_path), {})
     assert 'data-filter="t-custom"' in page
-    assert '<table id="t-custom"' in page
+    assert 'id="t-custom"' in page
     assert "comparisons with the papers' models</summary>" in page.replace("&#39;", "'")
     assert "adjusted by Benjamini" in page
 

@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.figures.parts.logged import curve_behind
+from leaderboards.figures.parts.runs import curve_behind
 from leaderboards.judged_claims import judge
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
@@ -104,13 +104,13 @@ def test_seeds_of_different_origins_and_corrupt_images_are_noted_not_refused(sui
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     assert leaderboard.board().cells[("pruned",), "a"].status == "done"
     markdown = render_markdown(leaderboard)
-    assert "- pruned, a: different commits: aaaaaaaaaa (seeds 0, 1), bbbbbbbbbb+changes (seed 2)\n" in markdown
-    assert "- pruned, a: different loaders: memory (seed 0), ffcv (seeds 1, 2)\n" in markdown
-    assert "- pruned, a: different modes: eager (seeds 0, 1), compiled (seed 2)\n" in markdown
-    assert "- pruned, a: different devices: cpu (seeds 0, 1), another CPU (seed 2)\n" in markdown
-    assert "- pruned, a: different numbers of ranks: 1 (seeds 0, 1), 2 (seed 2)\n" in markdown
-    assert "- pruned, a: different numbers of threads a rank: 1 (seed 0), 2 (seed 1)\n" in markdown
-    assert "- pruned, a: seed 2 went on without 7 corrupt images\n" in markdown
+    assert "- pruned, A: different commits: aaaaaaaaaa (seeds 0, 1), bbbbbbbbbb+changes (seed 2)\n" in markdown
+    assert "- pruned, A: different loaders: memory (seed 0), ffcv (seeds 1, 2)\n" in markdown
+    assert "- pruned, A: different modes: eager (seeds 0, 1), compiled (seed 2)\n" in markdown
+    assert "- pruned, A: different devices: cpu (seeds 0, 1), another CPU (seed 2)\n" in markdown
+    assert "- pruned, A: different numbers of ranks: 1 (seeds 0, 1), 2 (seed 2)\n" in markdown
+    assert "- pruned, A: different numbers of threads a rank: 1 (seed 0), 2 (seed 1)\n" in markdown
+    assert "- pruned, A: seed 2 went on without 7 corrupt images\n" in markdown
 
 
 def test_batch_norms_that_saw_less_than_the_recipes_batch_are_noted(suite, finish_experiment, tmp_path):
@@ -119,8 +119,8 @@ def test_batch_norms_that_saw_less_than_the_recipes_batch_are_noted(suite, finis
         fields = {"micro_batch_size": micro_batch_size, "has_batch_norm": has_batch_norm}
         finish_experiment(PRUNED.with_seed(seed), 80, **fields)
     markdown = render_markdown(make_leaderboard(suite, "laptop", tmp_path))
-    assert "- pruned, a: different sizes of micro-batches: 8 (seed 0), 4 (seed 1), 2 (seed 2)\n" in markdown
-    assert "- pruned, a: batch norms saw 4 images at once, fewer than the recipe's batch\n" in markdown
+    assert "- pruned, A: different sizes of micro-batches: 8 (seed 0), 4 (seed 1), 2 (seed 2)\n" in markdown
+    assert "- pruned, A: batch norms saw 4 images at once, fewer than the recipe's batch\n" in markdown
     assert "batch norms saw 8" not in markdown
     assert "batch norms saw 2" not in markdown
 
@@ -288,7 +288,7 @@ def test_the_choice_is_told_with_what_distinguishes_it(searched, finish_experime
     for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
         finish_experiment(experiment, value)
     leaderboard = make_leaderboard(searched, "laptop", tmp_path)
-    said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by the test accuracy of this seed itself"
+    said = "- deit, A; B: learning_rate=3e-05, chosen among 3 candidates by the test accuracy of this seed itself"
     assert f"{said}, which flatters it" in render_markdown(leaderboard).splitlines()
     assert f",deit_ti-{SLOW.configuration_id}," in render_long_csv(leaderboard)
 

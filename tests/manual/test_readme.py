@@ -20,6 +20,13 @@ def test_the_readme_is_a_screen_and_a_half_of_text():
     assert len([line for line in README.splitlines() if line.strip()]) < 85
 
 
+def test_the_readmes_first_screen_has_the_gain_on_few_images_with_its_interval_and_seeds():
+    lines = [line for line in README.partition("![")[0].splitlines() if line]  # above the first picture
+    assert any(
+        re.search(r"ConViT-S is better than DeiT-S.*\| \+\d\.\d\d ± 0\.\d\d \|.*\| \d+ \|", line) for line in lines[:12]
+    )
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_the_tables_of_boards_say_what_is_published(path):
     text = path.read_text()

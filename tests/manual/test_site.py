@@ -2,6 +2,7 @@
 
 import html
 import html.parser
+import itertools
 import os
 import re
 import shutil
@@ -148,8 +149,14 @@ def test_axe_finds_nothing_on_a_page_of_each_kind(site):
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         page = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=300_000).new_page()
         page.set_default_timeout(300_000)
-        for name, scheme in [*((name, "light") for name in kinds), (kinds[-1], "dark")]:
+        looks = [*((name, "light") for name in kinds), *((name, "dark") for name in kinds[-2:])]
+        for (name, scheme), width in itertools.product(looks, (390, 768, 1440)):
+            page.set_viewport_size({"width": width, "height": 844})
             page.emulate_media(color_scheme=scheme)
             page.goto((site / f"{name}.html").as_uri())
             found = Axe().run(page).response["violations"]
-            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], (name, scheme)
+            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], (
+                name,
+                scheme,
+                width,
+            )

@@ -20,8 +20,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import Curve
 from leaderboards.boards.recorded import Array
-from leaderboards.figures.parts.logged import MOST_BANDS, Curve
+from leaderboards.figures.parts.runs import MOST_BANDS
 from leaderboards.significance.rules import Interval
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import Figure
@@ -41,7 +42,7 @@ MARGIN_IN = 0.12
 _TRACES = {"png": ["Software"], "svg": ["Date", "Creator"], "pdf": ["CreationDate", "Creator", "Producer"]}
 _LINE_IN = 0.165  # of the text below the title
 _MOST_MARKERS = 25  # in a line
-_BESIDE = 0.02  # of the x axis, between the bars beside the ends of lines
+_BESIDE, _TICK = 0.02, 0.006  # of the x axis: between the bars beside the ends of lines, and their ticks to a side
 _DECADES = 4  # of the colour scale: what attends less is drawn as the least
 BAR_IN, BAR_BOTTOM_IN, THICKNESS_IN = 0.7, 0.22, 0.1  # of all that belongs to a bar; of the bar itself, from its top
 
@@ -213,7 +214,9 @@ def draw_curves(axes: Axes, curves: Mapping[str, Curve], marks: Mapping[str, tup
             axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
         elif curve.num_seeds > 1:
             x = curve.epochs[-1] + longest * _BESIDE * (1 + place)
-            axes.plot([x, x], [curve.low[-1], curve.high[-1]], color=color, linewidth=2.2, solid_capstyle="butt")
+            xs, mean = [x, x, np.nan, x - longest * _TICK, x + longest * _TICK], curve.mean[-1]
+            ys = [curve.low[-1], curve.high[-1], np.nan, mean, mean]  # the mean as a tick across the bar
+            axes.plot(xs, ys, color=color, linewidth=2.2, solid_capstyle="butt")
     axes.set_xlabel("Epoch")
 
 

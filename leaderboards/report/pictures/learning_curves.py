@@ -3,12 +3,16 @@
 What is drawn comes from the same curves as the paper's figures.
 """
 
+import contextlib
 from collections.abc import Mapping
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.logged import Curve
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
+from leaderboards.figures.parts.runs import curve_behind, name_num_seeds
+from leaderboards.text.labels import list_columns
 from leaderboards.text.notation import scale_title
+from suite.base.errors import RecordError
 from suite.spec.profile import Place
 
 NAME = "learning_curves"  # a figure of the paper may be called "curves"
@@ -51,9 +55,10 @@ def find_learning_curves(leaderboard: Leaderboard, names: Mapping[str, Place]) -
     found: Curves = {}
     for metric in METRICS:
         for name, place in list(names.items())[:MOST_LINES]:
-            curve = curve_behind(leaderboard, place, metric)
-            if curve is not None and len(curve.epochs) > 1:
-                found.setdefault(metric, {})[name] = curve
+            with contextlib.suppress(RecordError):  # a log that cannot be read is no curve
+                curve = curve_behind(leaderboard, place, metric)
+                if curve is not None and len(curve.epochs) > 1:
+                    found.setdefault(metric, {})[name] = curve
     return found
 
 
@@ -67,7 +72,9 @@ def name_configurations(leaderboard: Leaderboard) -> dict[str, Place]:
         place = Place(row=entry.row, column=next(iter(entry.columns)), table=at[0])
         if entry.experiment.configuration_id not in known:
             known.add(entry.experiment.configuration_id)
-            name = " / ".join(filter(None, entry.row)) + (f", {place.column}" if rows.count(at) > 1 else "")
+            name = " / ".join(filter(None, entry.row))
+            if rows.count(at) > 1:
+                name += f", {list_columns(leaderboard.tables[at[0]], [place.column])}"
             first[name if name not in first else f"{name} ({leaderboard.suite.table(at[0]).item})"] = place
     return first
 

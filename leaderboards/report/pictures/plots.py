@@ -10,7 +10,6 @@ from dataclasses import astuple, dataclass
 from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
 from leaderboards.significance.estimates import Estimate
-from leaderboards.significance.rules import Interval
 from suite.spec.profile import Row
 
 WIDTH = 100.0
@@ -66,20 +65,17 @@ def scale(plots: Mapping[Row, Plot | None]) -> dict[Row, Plot]:
     return {row: Plot(*map(position, astuple(plot))) for row, plot in shown.items()}
 
 
+def plot_of(cell: Cell, paper: float | None = None, zero: float | None = 0.0) -> Plot | None:
+    """Plot a cell's number with its interval; None where it may not be shown."""
+    low, high = (cell.interval.low, cell.interval.high) if cell.interval else (None, None)
+    return Plot(cell.mean, low, high, paper, zero) if cell.is_usable else None
+
+
 def _plot(board: Board, cell: Cell) -> Plot | None:
     """A number beside the paper's, at its scale."""
-    if not cell.is_usable:
-        return None
-    paper, zero = cell.paper if board.is_at_papers_scale else None, 0.0 if cell.is_change else None
-    return _plot_numbers(cell.mean, cell.interval, paper, zero)
+    return plot_of(cell, cell.paper if board.is_at_papers_scale else None, 0.0 if cell.is_change else None)
 
 
 def _plot_effect_of(board: Board, cell: Cell) -> Plot | None:
     effect = board.effects.get((cell.row, cell.column))
-    found = effect.difference if effect else None
-    return _plot_numbers(found.mean, found.interval, None, 0.0) if found and found.is_usable else None
-
-
-def _plot_numbers(mean: float | None, interval: Interval | None, paper: float | None, zero: float | None) -> Plot:
-    low, high = (interval.low, interval.high) if interval else (None, None)
-    return Plot(mean, low, high, paper, zero)
+    return plot_of(effect.difference) if effect and effect.difference else None

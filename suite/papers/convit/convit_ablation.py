@@ -51,7 +51,7 @@ SUITE = Suite(
     name="convit_ablation",
     paper=PAPER.title,
     item="Table 3, Fig. 12 right",
-    question="Which part of gated positional self-attention helps, with many images and with few?",
+    question="Does each part of gated positional self-attention help, with many images and with few?",
     tables=(
         Table(
             name="convit_table3",

@@ -45,7 +45,7 @@ SUITE = Suite(
     name="convit_distillation",
     paper=PAPER.title,
     item="Table 4, Fig. 10",
-    question="Does a convolutional teacher give what a convolutional prior gives?",
+    question="Does a convolutional teacher help, with a convolutional prior and without?",
     tables=(Table(name="convit_table4", item="Table 4", row_keys=("method",), ranked="in_rows"),),
     profiles={
         "laptop": Profile.laptop(
@@ -60,7 +60,7 @@ SUITE = Suite(
         "paper": Profile.paper(_entries(recipes.paper, "regnety_160")),
     },
     headline=Headline(
-        text="hard distillation over none, DeiT-S",
+        text="Hard distillation over none, DeiT-S",
         better=Place(row=("Hard distillation",), column="deit_s"),
         baseline=Place(row=("No distillation",), column="deit_s"),
     ),

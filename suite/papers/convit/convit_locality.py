@@ -57,7 +57,7 @@ SUITE = Suite(
         "paper": Profile.paper(_entries(recipes.paper, "imagenet100", _PAPER_LAYERS)),
     },
     headline=Headline(
-        text="nine GPSA layers over none, at strength 1",
+        text="Nine GPSA layers over none, at strength 1",
         better=Place(row=("9", "1"), column="top1"),
         baseline=Place(row=("0", "1"), column="top1"),
     ),

@@ -38,7 +38,7 @@ SUITE = Suite(
     name="convit_masking",
     paper=PAPER.title,
     item="Tables 5 and 6",
-    question="What do trained networks need of position and of content?",
+    question="Does ConViT need its position embedding less than DeiT, and position less than content?",
     tables=(
         Table(name="convit_table5", item="Table 5", row_keys=("model",), ranked="in_columns"),
         Table(

@@ -76,7 +76,7 @@ SUITE = Suite(
     name="convit_probes",
     paper=PAPER.title,
     item="Figs 3, 5-7, 13-17",
-    question="When is attention local, and when does it look at position?",
+    question="Does ConViT's attention stay more local than DeiT's?",
     tables=(
         Table(
             name="convit_locality_of_attention",
@@ -107,7 +107,7 @@ SUITE = Suite(
         "paper": Profile.paper([*_entries(recipes.paper), *_untrained(recipes.paper("convit", "Ti"))]),
     },
     headline=Headline(
-        text="nonlocality of DeiT-S over ConViT-S, in patches",
+        text="Nonlocality of DeiT-S over ConViT-S, in patches",
         better=Place(row=("DeiT-S",), column="mean_nonlocality"),
         baseline=Place(row=("ConViT-S",), column="mean_nonlocality"),
     ),

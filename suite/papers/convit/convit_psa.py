@@ -26,7 +26,7 @@ SUITE = Suite(
     name="convit_psa",
     paper=PAPER.title,
     item="Fig. 9",
-    question="Does a convolutional start help without gates?",
+    question="Does a convolutional start without gates lead early, and fall behind later?",
     tables=(
         Table(name="convit_figure9", item="Fig. 9", row_keys=("model",), columns=tuple(_COLUMNS), ranked="in_columns"),
     ),

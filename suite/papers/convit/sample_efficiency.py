@@ -50,7 +50,7 @@ SUITE = Suite(
     name="sample_efficiency",
     paper=PAPER.title,
     item="Table 2, Fig. 2a, 11c",
-    question="How much does a convolutional prior help when labels are scarce?",
+    question="Does a convolutional prior help when labels are scarce?",
     tables=(
         Table(
             name="convit_table2",

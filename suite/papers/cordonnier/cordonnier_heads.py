@@ -54,7 +54,7 @@ SUITE = Suite(
     name="cordonnier_heads",
     paper=PAPER.title,
     item="Figs 3 to 6, 10, 12, 14",
-    question="Do heads that are free to look anywhere learn the places of a convolution's kernel?",
+    question="Do heads that are free to look anywhere look nearby in the first layers, as a convolution does?",
     tables=(
         Table(
             name="networks",

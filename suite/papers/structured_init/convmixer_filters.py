@@ -33,7 +33,7 @@ SUITE = Suite(
     name="convmixer_filters",
     paper=PAPER.title,
     item="Table 4",
-    question="Must a ConvMixer learn its spatial filters?",
+    question="Are frozen spatial filters enough for a ConvMixer, if they are not boxes?",
     tables=(
         Table(name="structured_init_table4", item="Table 4", row_keys=("kernel_size", "embed_dim"), ranked="in_rows"),
     ),

@@ -30,7 +30,7 @@ SUITE = Suite(
     name="init_attention_maps",
     paper=PAPER.title,
     item="Figs 3 to 6",
-    question="What does attention look like before and after training, from each initialization?",
+    question="Does attention that starts from impulses look at neighbours first, and farther once it is trained?",
     tables=(
         Table(
             name="structured_init_attention_maps",

@@ -31,7 +31,7 @@ SUITE = Suite(
     name="init_position",
     paper=PAPER.title,
     item="Table 1",
-    question="Which position encoding and pooling suit a small ViT?",
+    question="Do sinusoidal positions and average pooling suit a small ViT best?",
     tables=(Table(name="structured_init_table1", item="Table 1", row_keys=("position_encoding",), ranked="in_table"),),
     profiles=recipes.profiles(_entries(recipes.laptop_vit), _entries(recipes.vit)),
     headline=Headline(

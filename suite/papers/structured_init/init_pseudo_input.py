@@ -37,7 +37,7 @@ SUITE = Suite(
     name="init_pseudo_input",
     paper=PAPER.title,
     item="Table 6",
-    question="On which pseudo-input should the initial attention be solved?",
+    question="Is the position encoding the best pseudo-input to solve the initial attention on?",
     tables=(
         Table(
             name="structured_init_table6",

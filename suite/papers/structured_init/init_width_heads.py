@@ -36,7 +36,7 @@ SUITE = Suite(
     name="init_width_heads",
     paper=PAPER.title,
     item="Tables 5 and 7",
-    question="How do width and number of heads change what an initialization gains?",
+    question="Do impulses gain at every width and number of heads?",
     tables=(
         Table(
             name="structured_init_tables5_and_7",

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
 
+from leaderboards.boards.logged import read_paths
 from leaderboards.figures.centers import find_groups, find_heads, show_layers, show_moments
 from leaderboards.figures.parts.heads import (
     Group,
@@ -13,7 +14,6 @@ from leaderboards.figures.parts.heads import (
     sheet_size,
     view,
 )
-from leaderboards.figures.parts.logged import read_paths
 from suite.base.errors import RecordError
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
+from leaderboards.boards.logged import read_curve, read_layers
 from leaderboards.figures.curves import draw_curves, find_curves
-from leaderboards.figures.parts.logged import read_curve, read_layers
 from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import CurveFigure, LayerFigure
 from suite.spec.profile import Place

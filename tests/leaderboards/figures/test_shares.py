@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from leaderboards.figures.parts.logged import Curve
+from leaderboards.boards.logged import Curve
 from leaderboards.figures.shares import find_moments
 
 

@@ -332,8 +332,8 @@ def test_the_index_asks_its_first_question_first_and_then_goes_by_paper(table2, 
     ("name", "metric", "expected"),
     [
         ("top1", "top1_percent", "Top-1 accuracy, %"), ("deit_top1", "top1_percent", "DeiT top-1, %"),
-        ("top1_gap_percent", "", "Top-1 gap, %"), ("train_size_percent", "", "Images in training set, %"),
-        ("vit_s_h16_change", "", "ViT s 16 heads change"), ("accuracy", "top1_fraction", "Accuracy"),
+        ("top1_gap_percent", "", "Relative top-1 gain, %"), ("train_size_percent", "", "Images in training set, %"),
+        ("vit_s_h16_change", "", "ViT-S, 16 heads change, points"), ("accuracy", "top1_fraction", "Accuracy, 0 to 1"),
         ("gain_points", "", "Gain, points"), ("num_heads", "", "Heads"),
     ],
 )  # fmt: skip

@@ -70,7 +70,7 @@ def test_a_markdown_row_shows_ours_the_papers_and_their_difference_at_the_papers
         for seed in range(3):
             finish_experiment(entry.experiment.with_seed(seed), 50 + seed / 2)
     rows = table_rows(render_markdown(make_leaderboard(table2, "paper", tmp_path)))
-    assert rows[0][:4] == ["train_size_percent", "deit_top1, ours", "paper", "diff"]
+    assert rows[0][:4] == ["Images in training set, %", "DeiT top-1, %: ours", "paper", "diff"]
     assert rows[2][:4] == ["5", "50.5 ± 1.2 (n=3) #1-2", "34.8", "+15.7"]
 
 
@@ -78,8 +78,8 @@ def test_away_from_the_papers_scale_a_row_shows_effects_beside_the_papers_and_no
     fill(3)
     markdown = render_markdown(make_leaderboard(table2, "laptop", tmp_path))
     rows = table_rows(markdown)
-    assert rows[0][:7] == ["train_size_percent", *["deit_top1, ours", "paper", "effect"],
-                           *["convit_top1, ours", "paper", "effect"]]  # fmt: skip
+    assert rows[0][:7] == ["Images in training set, %", *["DeiT top-1, %: ours", "paper", "effect"],
+                           *["ConViT top-1, %: ours", "paper", "effect"]]  # fmt: skip
     # 50, 50.25, 51 less 40, 40.5, 41 seed by seed; the paper's 47.8 - 34.8
     assert rows[2][:7] == [
         "5", "40.5 ± 1.2 (n=3) #2", "34.8", "baseline", "50.4 ± 1.3 (n=3) #1", "47.8", "+9.92 ± 0.36 (+13.0)"
@@ -103,7 +103,7 @@ def test_what_is_not_done_is_marked_and_counted(table2, finish, tmp_path):
     assert rows[2][1:3] == ["40.0 **partial 1/2**", "34.8"]
     assert rows[4][1:4] == ["**missing 0/2**", "66.1", "baseline"]
     assert "30 cells: 2 done, 2 partial, 0 failed, 0 not counted, 26 missing." in markdown
-    assert "top1: 2 of every cell, as many as the fullest one has." in markdown
+    assert "DeiT top-1: 2 of every cell, as many as the fullest one has." in markdown
 
 
 def test_a_failed_run_is_listed_once_with_its_reason_and_log(table2, finish, tmp_path):
@@ -111,7 +111,7 @@ def test_a_failed_run_is_listed_once_with_its_reason_and_log(table2, finish, tmp
     run.result_path.unlink()
     run.write_failure(Failure(kind="error", reason="the loss\nis nan", log_path="logs/9.txt"))
     markdown = render_markdown(make_leaderboard(table2, "laptop", tmp_path))
-    assert "- 30, convit_top1, convit_top5: seed 0: the loss is nan\n  See `logs/9.txt`\n" in markdown
+    assert "- 30, ConViT top-1; ConViT top-5: seed 0: the loss is nan\n  See `logs/9.txt`\n" in markdown
     assert markdown.count("the loss is nan") == 1
 
 
@@ -128,7 +128,7 @@ def test_a_corrupt_result_does_not_hide_the_other_cells(table2, fill, finish, tm
 def test_a_profile_of_another_scale_says_so_before_its_numbers(table2, tmp_path, profile):
     markdown = render_markdown(make_leaderboard(table2, profile, tmp_path))
     said = markdown.index(f"Profile {profile}: another scale than the paper's, not comparable with its numbers.")
-    assert said < markdown.index("| train_size_percent")
+    assert said < markdown.index("| Images in training set, %")
     assert table2.profile(profile).scale_note in markdown
 
 
@@ -156,7 +156,7 @@ def test_columns_that_no_entry_fills_are_named_and_left_out(table2, tmp_path):
     suite = table2.model_copy(update={"tables": (table,)})
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     assert leaderboard.board().columns == ["deit_top1", "convit_top1", "top1_gap_percent", "deit_top5", "convit_top5"]
-    assert "does not fill: top5_gap_percent." in render_markdown(leaderboard)
+    assert "does not fill: Relative top-5 gain." in render_markdown(leaderboard)
 
 
 def test_a_small_models_size_is_not_rounded_to_nothing(own_suite, finish_experiment, tmp_path):
@@ -193,7 +193,7 @@ def test_a_best_accuracy_says_of_how_many_evaluations_it_is_the_maximum(own_suit
     for seed, fields in enumerate(({"num_evaluations": 300}, {"num_evaluations": 100}, {})):
         finish_experiment(SMALL.with_seed(seed), 40, **fields)
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
-    expected = "- deit, b: the maximum over a run's evaluations, of a number not recorded or 100 or 300\n"
+    expected = "- deit, B: the maximum over a run's evaluations, of a number not recorded or 100 or 300\n"
     assert f"## Best of several evaluations\n\n{expected}" in render_markdown(leaderboard)
     assert {line["num_evaluations"] for line in csv.DictReader(render_long_csv(leaderboard).splitlines())} == {
         "0 100 300"

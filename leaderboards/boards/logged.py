@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboards.boards.board import Leaderboard
 from suite.base.errors import RecordError
 from suite.base.files import mark_of
-from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
 
 Floats = NDArray[np.float64]
-MOST_BANDS = 3  # in a panel: more hide each other
 _MOST_KEPT = 2048  # runs whose numbers are kept at hand
 
 
@@ -66,35 +63,6 @@ def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
         return None
     values = np.array([[its_values[epoch] for epoch in epochs] for its_values in logged])
     return Curve(np.array(epochs), values.mean(axis=0), values.min(axis=0), values.max(axis=0), len(logged))
-
-
-def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_parents: bool = False) -> Curve | None:
-    """The mean over the finished runs of a place's cell; None without any, or where a seed failed.
-
-    Args:
-        leaderboard, place: the cell's leaderboard and place.
-        metric: a number that stands in ``metrics.jsonl``.
-        after_parents: true to begin at the epoch where the training of the runs' parents ended.
-    """
-    cell = leaderboard.cell(place)
-    if cell is None or not cell.is_usable:
-        return None
-    curve, experiment = read_curve(cell.provenance.runs.values(), metric), cell.provenance.experiment
-    if curve and experiment and after_parents:
-        return replace(curve, epochs=curve.epochs + experiment.epochs_before)
-    return curve
-
-
-def name_num_seeds(curves: Iterable[Curve], num_lines: int = 1) -> str:
-    """The note that says what lines are, and bands, or with many lines the bars at their ends."""
-    num, what = count_seeds(curves), "bands" if num_lines <= MOST_BANDS else "bars at their ends"
-    return "One seed." if num == "1" else f"Lines: mean of {num} seeds; {what}: from the lowest to the highest."
-
-
-def count_seeds(curves: Iterable[Curve]) -> str:
-    """Such as "8", or "6 to 8"."""
-    seeds = {curve.num_seeds for curve in curves}
-    return str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
