@@ -46,7 +46,10 @@ def in_image(site: Site, module: str, data_dir: Path | str | None, **variables: 
 def before(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
     """The words before a command that this program runs in the image; Docker as this user, on this machine's network.
 
-    ``on_gpu`` is whether the run needs NVIDIA's GPUs, unless the site's own options name others.
+    Args:
+        program: name of the runtime that is none of srun's.
+        mounts: folders that it mounts, as ``mounts_of`` lists them.
+        on_gpu: whether the run needs NVIDIA's GPUs, unless the site's own options name others.
     """
     if program == "docker":
         words = ["docker", "run", "--rm", "--init", "--ipc", "host", "--network", "host", "--workdir", str(Path.cwd())]

@@ -119,7 +119,12 @@ class GridOptions:
 
 
 def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
-    """Work out the resources that one run of the profile may use, with so many ranks over all its nodes.
+    """Work out the resources that one run may use.
+
+    Args:
+        profile: profile, which gives device, evaluations, and the batches that the ranks must share evenly.
+        num_ranks: number of ranks of one run, over all its nodes.
+        threads_per_rank: number of threads that compute.
 
     Raises:
         SpecError: the ranks or micro-batches do not share a batch evenly.

@@ -27,7 +27,12 @@ from suite.spec.suite import Suite
 def print_plan(
     console: Console, suite: Suite, name: str, profile: Profile, plan: Sequence[PlannedRun], store: Path
 ) -> None:
-    """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left."""
+    """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left.
+
+    Args:
+        name: profile that is planned.
+        store: folder of the runs.
+    """
     console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
@@ -52,7 +57,10 @@ def print_cost(
 ) -> answers.Plan:
     """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate; returns the same.
 
-    The plan has at least one run; the devices are cores or GPUs that work at once.
+    Args:
+        name: profile that is planned.
+        plan: plan of at least one run.
+        num_devices: number of cores or GPUs that work at once.
     """
     experiments = [run.job.experiment for run in plan]
     _count_models(console, experiments, plan[0].job.resources)

@@ -21,6 +21,9 @@ def print_resolved(console: Console, suite: Suite, profile_name: str, experiment
     """Print the chosen experiments with their ids, then a table for each model and each recipe; returns all fields.
 
     These list all values that a field takes, ours and those of the paper's experiments in the same places.
+
+    Args:
+        profile_name: profile from which the experiments were chosen.
     """
     names = describe(experiments)
     console.print(f"{suite.name}, profile {profile_name}: {len(experiments)} runs", style="bold")

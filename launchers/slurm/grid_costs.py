@@ -50,7 +50,13 @@ def describe_costs(costs: Costs) -> str:
 
 
 def make_answer(suite: str, name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]) -> Status:
-    """Say as data what ``--status`` shows of a grid's runs, with the profile's name and the troubles of nodes."""
+    """Say as data what ``--status`` shows.
+
+    Args:
+        suite, name, profile: the grid's suite and profile.
+        found: status of each of its runs.
+        troubles: problems of nodes and jobs, in words.
+    """
     names = describe([status.job.experiment for status in found])
     runs = [_describe_run(status, names[status.job.experiment.id]) for status in found]
     is_over, costs = not any(status.goes_on for status in found), sum_costs(found, profile)

@@ -54,10 +54,14 @@ class LostStart(Frozen):
 
 
 def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this_node: bool = True) -> LostStart:
-    """Note in a submission's folder that this process's start was lost, and return it.
+    """Note that this process's start was lost, and return it.
 
-    ``reason`` is what this node lacks, such as a library, a GPU or the project; "" for any other kind. ``is_this_node``
-    is False where it is the fault of one of several.
+    Args:
+        kind: cause of the loss.
+        folder: folder of the submission.
+        task: number of the job's task.
+        reason: lack of this node, such as of a library, a GPU or the project; "" for any other kind.
+        is_this_node: True if it is this node's fault, not that of one of several.
     """
     job = attempts.this_job()
     node = os.environ.get("SLURMD_NODENAME") or platform.node() if kind == "node" and is_this_node else ""
@@ -70,9 +74,16 @@ def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this
 
 
 def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: int) -> list[LostStart]:
-    """Judge this start of this job for a task's runs, whose processes have ended with srun's exit status.
+    """Judge this start of this job, whose processes have ended.
 
-    Returns all starts of this job that were lost, if this one is; [] where it began a run.
+    Args:
+        folder: folder of the submission.
+        task: number of the job's task.
+        runs: runs of the task.
+        status: exit status of srun.
+
+    Returns:
+        All starts of this job that were lost, if this one is; [] where it began a run.
     """
     job = attempts.this_job()
     ours = [start for start in read_starts(folder) if start.job == job["job"]]

@@ -31,9 +31,11 @@ _REQUEUE_TIMEOUT_S = 120.0  # a controller that restarts does not answer
 
 
 def end_task(store: Path, name: str, first_task: int, status: int) -> int:
-    """Requeue this job, whose processes ended with a status, if a run of its task is open and has a chance.
+    """Requeue this job if a run of its task is open and has a chance; returns the job's exit status.
 
-    Returns the job's exit status. ``first_task`` is the first task of the job's array.
+    Args:
+        first_task: first task of the job's array.
+        status: exit status of the processes.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder = submissions_folder(store) / name

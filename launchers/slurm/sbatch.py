@@ -20,9 +20,13 @@ class UnknownError(RunError):
 
 
 def make_script(command: str, folder: Path, parameters: Mapping[str, Any], num_jobs: int | None = None) -> str:
-    """Make the script of one job, or of an array of ``num_jobs``, whose logs go to a folder.
+    """Make the script of one job, or of an array.
 
-    ``parameters`` have submitit's names; those that are None are left to the cluster.
+    Args:
+        command: command line of the job.
+        folder: folder of the logs.
+        parameters: options by submitit's names; those that are None are left to the cluster.
+        num_jobs: number of the array's jobs; 1 or None for a job of its own.
     """
     given = {key: value for key, value in parameters.items() if value is not None} | {"map_count": num_jobs}
     given["srun_args"] = ["--export=ALL", *parameters["srun_args"]]  # else a site may leave out PYTHONPATH

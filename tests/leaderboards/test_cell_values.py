@@ -109,9 +109,10 @@ def test_a_change_is_written_with_its_sign_but_in_the_csv(changed, finish_experi
 
 def test_a_change_stays_beside_its_column_where_a_table_is_broken(tmp_path):
     markdown = render_markdown(make_leaderboard(get_suite("init_datasets"), "paper", tmp_path))
-    headers = [line.split() for line in markdown.splitlines() if line.startswith("| method")]
-    blocks = [[word.rstrip(",") for word in header if word.endswith(",")] for header in headers]
-    assert blocks == [[name, f"{name}_change"] for name in ("cifar10", "cifar100", "svhn", "imagenet")]
+    headers = [line.split("|") for line in markdown.splitlines() if line.startswith("| Method")]
+    blocks = [[word.strip() for word in header if word.endswith(": ours ")] for header in headers]
+    names = ("CIFAR-10", "CIFAR-100", "SVHN", "ImageNet")
+    assert blocks == [[f"{name}, %: ours", f"{name} change, points: ours"] for name in names]
 
 
 # -- ranks

@@ -131,8 +131,13 @@ def make_result(
 
 
 def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) -> float | None:
-    """Model FLOPs utilisation: what one device trains, without a teacher, over its peak in the recipe's precision; None
-    for unknown devices."""
+    """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision; None for unknown
+    devices.
+
+    Args:
+        flops: FLOPs of the trained network, without a teacher's.
+        images_per_s: images per second of one device.
+    """
     peaks = _PEAK_TFLOPS.get(device)
     if peaks is None:
         return None

@@ -23,6 +23,10 @@ from suite.training.start import choose_parent, start_network, trained_network
 def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
     """Carry an experiment of kind "masking" or "maps" out; the first rank returns the result, the others None.
 
+    Args:
+        run: run directory, which gets the maps.
+        resources: loader and data folder.
+
     Raises:
         RunError: a parent that is not finished, or whose weights are gone; a measured loss that is not finite.
         SpecError: there is nothing of that kind to mask.

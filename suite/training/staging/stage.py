@@ -31,7 +31,15 @@ def stage_images(
 
     The ranks ask each other meanwhile, so that none waits in vain for one whose node is slower.
 
-    The run's attempt and heartbeat tell of it. None where a rank was asked to stop.
+    Args:
+        run: run directory, whose attempt and heartbeat tell of it.
+        dataset: name of the image set.
+        resources: data folder, loader, and the folder to copy to.
+        ranks: this process among those of the run.
+        stop: request that ends the copying.
+
+    Returns:
+        None where a rank was asked to stop.
 
     Raises:
         DataError: if the image set is not there, or not complete.
