@@ -12,7 +12,6 @@ import statistics
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from leaderboards.boards.board import Leaderboard, make_leaderboard
@@ -94,11 +93,16 @@ def spell_entry(entry: EntryFile) -> str:
 
 
 def with_entries(leaderboard: Leaderboard, folder: Path = ENTRIES) -> Leaderboard:
-    """Set the entries of a board's suite and scale beside it; RecordError where an entry cannot be read."""
-    found = [(read_entry(path), path) for path in list_entries(folder)]
-    shown = (leaderboard.suite.name, leaderboard.profile_name)
-    own = [_write_lines(entry, path) for entry, path in found if (entry.suite, entry.profile) == shown]
-    return replace(leaderboard, entries=tuple(chain.from_iterable(own)))
+    """Set the entries of a board's suite and scale beside it, and those of any board that cannot be read."""
+    lines: list[tuple[str, ...]] = []
+    for path in list_entries(folder):
+        try:
+            entry = read_entry(path)
+            if (entry.suite, entry.profile) == (leaderboard.suite.name, leaderboard.profile_name):
+                lines += _write_lines(entry, path)
+        except RecordError as error:
+            lines.append((path.name, "", "", "", "", str(error)))
+    return replace(leaderboard, entries=tuple(lines))
 
 
 def _write_lines(entry: EntryFile, folder: Path) -> Iterator[tuple[str, ...]]:

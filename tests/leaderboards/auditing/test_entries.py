@@ -105,8 +105,7 @@ def test_an_entry_that_names_anothers_is_refused_by_name(enter, entries, store):
     assert check_entry(other).problems == ("its records are those of first",)
     (other / "records.tar.xz").write_bytes(b"others")
     assert "has another SHA-256 than records_sha256" in check_entry(other).problems[0]
-    with pytest.raises(RecordError, match="has another SHA-256"):
-        board_with(entries, store)
+    assert "has another SHA-256" in board_with(entries, store).partition("| second |")[2]
 
 
 def test_an_entry_that_nobody_has_recomputed_cannot_say_so(enter, entries):
