@@ -74,8 +74,9 @@ def render_custom(store):
     return render_suite_page(make_leaderboard(get_suite("convit_psa"), "laptop", store), {})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """Chromium, closed with its module: two cannot be driven at once."""
     if CHROMIUM is None and os.environ.get("CI") != "true":
         pytest.skip("no Chromium: apt-get install chromium")
     from playwright.sync_api import sync_playwright
@@ -85,7 +86,7 @@ def browser():
         yield playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def context(browser):
     """A window that notes every request, and every error of a script."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -96,6 +97,6 @@ def context(browser):
     return context
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def window(context):
     return context.new_page()
