@@ -50,10 +50,10 @@ def serving(options: GridOptions, words: Sequence[str], console: Console) -> Ite
         yield server
         stays = not options.watch if options.status else console.is_terminal and sys.stdin.isatty()
         if stays and server.process.poll() is None:
-            if not options.status:
-                server.tell(json.dumps(""))
-                console.print(f"live pages: {url} stays until Ctrl-C", soft_wrap=True)
             with contextlib.suppress(KeyboardInterrupt):
+                if not options.status:
+                    server.tell(json.dumps(""))
+                    console.print(f"live pages: {url} stays until Ctrl-C", soft_wrap=True)
                 server.process.wait()
     finally:
         error, status = sys.exception(), server.process.poll()
