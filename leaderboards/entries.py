@@ -37,11 +37,7 @@ def records_of(folder: Path) -> Path:
 
 
 def read_entry(folder: Path) -> EntryFile:
-    """Read what an entry says of itself.
-
-    Raises:
-        RecordError: It cannot be read, bears another's name, or its records are not those that it was made with.
-    """
+    """Read what an entry says of itself; RecordError where it cannot be read or bears another's name."""
     path = folder / _FILE
     try:
         entry = EntryFile.model_validate(tomllib.loads(read_file(path).decode()))
@@ -49,8 +45,6 @@ def read_entry(folder: Path) -> EntryFile:
             raise ValueError(f"it names the entry {entry.name!r}, and its folder is {folder.resolve().name!r}")
         if entry.suite not in list_suites() or not get_suite(entry.suite).has_profile(entry.profile):
             raise ValueError(f"there is no suite {entry.suite!r} with a profile {entry.profile!r}")
-        if sha256_of(records_of(folder)) != entry.records_sha256:
-            raise ValueError(f"{_RECORDS} has another SHA-256 than records_sha256")
     except (OSError, ValueError) as error:
         raise unreadable(path, error, "Make the entry again with `convolutional-prior submit`.") from error
     return entry
@@ -61,10 +55,10 @@ def check_entry(folder: Path) -> CheckedPart:
     problems = []
     try:
         entry = read_entry(folder)
+        own = _make_board(entry, folder)
         others = (records_of(other) for other in list_entries(folder.resolve().parent) if other.name != entry.name)
         same = [path.parent.name for path in others if path.is_file() and sha256_of(path) == entry.records_sha256]
         problems += [f"its records are those of {name}" for name in same]
-        own = _make_board(entry, folder)
         if not own.count("done") + own.count("partial"):
             problems.append(f"its records hold no finished run of {entry.suite} in {entry.profile}")
     except RecordError as error:
@@ -73,11 +67,13 @@ def check_entry(folder: Path) -> CheckedPart:
 
 
 def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
-    """Make the board of an entry's own records; RecordError where they make none."""
+    """Make the board of an entry's own records; RecordError where they make none, or are not those it was made with."""
     try:
+        if sha256_of(records_of(folder)) != entry.records_sha256:
+            raise ValueError(f"{_RECORDS} has another SHA-256 than records_sha256")
         with unpacked(records_of(folder)) as store:
             return make_leaderboard(get_suite(entry.suite), entry.profile, store)
-    except (SuiteError, ValueError) as error:
+    except (SuiteError, OSError, ValueError) as error:
         raise RecordError(f"entry {entry.name}: {error}") from error
 
 

@@ -36,10 +36,9 @@ def render_table(folder: Path, published: Path) -> str:
     """
     lines = ["| Suite | Of | Question | Headline |", "|---|---|---|---|"]
     found = {name: published_boards.list_boards(published / name) for name in list_suites()}
-    for name, boards in sorted(
-        found.items(), key=lambda item: (not item[1], item[0] != FIRST, item[0])
-    ):  # what there is to see
-        suite = get_suite(name)
+    names = sorted(found, key=lambda name: (not found[name], name != FIRST, name))  # what there is to see comes first
+    for name in names:
+        suite, boards = get_suite(name), found[name]
         link = os.path.relpath(boards[0] if boards else suite_module(name).__file__ or "", folder)
         paper = suite.paper.partition(" (")[0]
         headlines = [

@@ -247,9 +247,7 @@ def _run_turbojpeg(source: Pixels, region: _Region, pixels: Pixels) -> str:
     assert library
     pointer, reason = ctypes.c_void_p, ""
     data = (pointer(source.ctypes.data), ctypes.c_size_t(source.size))
-    handle = pointer(
-        library.tj3Init(1)
-    )  # 1 = TJINIT_DECOMPRESS; a new one, as it would keep tables of the image before
+    handle = pointer(library.tj3Init(1))  # 1 is to decompress; a new one, as it would keep tables of the image before
     try:
         for decode_part in (
             partial(library.tj3DecompressHeader, handle, *data),

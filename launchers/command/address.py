@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from suite.base.errors import SpecError
 
-DEFAULT = "127.0.0.1:8000"
+_HOST, _PORT = "127.0.0.1", 8000
+DEFAULT = f"{_HOST}:{_PORT}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def parse_address(text: str) -> Address:
     """``8000``, ``HOST``, ``HOST:8000`` or ``[::1]:8000``, as ``argparse`` takes its types; 0 is any free port."""
     try:
         place = urlsplit(f"//:{text}" if text.isdecimal() else f"//{text}")
-        host, port = place.hostname or "127.0.0.1", 8000 if place.port is None else place.port
+        host, port = place.hostname or _HOST, _PORT if place.port is None else place.port
         if not re.fullmatch(r"[\w.:%\[\]-]*", text, re.ASCII):
             raise ValueError("other characters")
     except ValueError as error:

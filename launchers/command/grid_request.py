@@ -79,7 +79,7 @@ class GridRequest:
             suite = with_tuning(suite, options.profile_name, tuning)
         profile = suite.profile(options.profile_name)
         if options.device:
-            profile = profile.model_copy(update={"device": options.device})
+            profile = profile.model_copy(device=options.device)
         check_installed(options.track)
         _check_store(options.runs)
         rows = find_rows(suite, profile) if options.only else None
@@ -124,7 +124,7 @@ class GridRequest:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""
         refuse_broken((run.job.experiment for run in to_do), self.options)
         board = f"{self.suite.name}/{self.profile_name}"
-        entered = [one.model_copy(update={"boards": (board,)}) for one in self.custom_models]
+        entered = [one.model_copy(boards=(board,)) for one in self.custom_models]
         before = self._shown_models()
         make_place(self.options.runs, entered)
         record_custom_models(self.options.runs, entered)
@@ -156,7 +156,7 @@ class GridRequest:
 
 def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
     """List what ``--tune`` tunes for the chosen experiments, with the recipes that they have before."""
-    profile = suite.model_copy(update={"tuned": {}}).profile(options.profile_name)
+    profile = suite.model_copy(tuned={}).profile(options.profile_name)
     shown = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
     rows = find_rows(suite, profile) if options.only else None
     chosen = {one.configuration_id for one in select(list(shown.values()), options.only, rows)}

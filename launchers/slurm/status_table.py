@@ -71,9 +71,8 @@ def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:
 def summarize(found: Sequence[JobStatus]) -> str:
     """Count the states: ``12 runs: 1 failed, 2 running, 9 done``."""
     counts = Counter(status.state for status in found)
-    return (
-        f"{len(found)} runs: {', '.join(f'{counts[state]} {name_state(state)}' for state in _STYLES if counts[state])}"
-    )
+    words = ", ".join(f"{counts[state]} {name_state(state)}" for state in _STYLES if counts[state])
+    return f"{len(found)} runs: {words}"
 
 
 def duration(seconds: float | None) -> str:

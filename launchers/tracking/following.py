@@ -63,7 +63,7 @@ def following(
     """Track what the block inside trains; yields what reports followers that have failed, to be called now and then.
 
     Args:
-        suite, profile: as ``get_suite`` takes them, for the paper's numbers.
+        suite, profile: words for the suite, as ``get_suite`` takes them, and its profile, for the paper's numbers.
         runs: ids of the experiments; a finished run is tracked, too, unless it has been.
         say: function that is told of a tracker that fails, once.
     """

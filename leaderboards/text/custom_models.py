@@ -25,12 +25,13 @@ def summarize_comparisons(leaderboard: Leaderboard) -> list[str]:
 
 def write_comparisons(leaderboard: Leaderboard) -> list[list[str]]:
     """Each comparison as plain words, in the columns of ``COMPARISON``: whoever shows them escapes them."""
+    labels = {name: label_names(board) for name, board in leaderboard.tables.items()}
     return [
         [
             comparison.board.table.item,
             " / ".join(comparison.difference.row),
             comparison.column,
-            label_names(comparison.board)[comparison.against],
+            labels[comparison.board.table.name][comparison.against],
             format_difference(comparison.difference),
             NOTHING if comparison.p_value is None else f"{comparison.p_value:.2g}",
             comparison.verdict or NOTHING,

@@ -27,8 +27,9 @@ def summarize_line(line: IndexLine) -> str:
     """For the terminal: two lines, or more where 80 characters do not hold them."""
     if line.leaderboard is None or line.cost is None:
         return f"{line.suite.name}: {'cannot be built' if line.error else 'no runs'}"
-    to_go = f", {format_to_go(line.cost)} to go" if format_to_go(line.cost) else ""
-    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far{to_go}"
+    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far"
+    if to_go := format_to_go(line.cost):
+        cost += f", {to_go} to go"
     state = f"{line.suite.name}, {line.profile_name}: {_cells(line)} cells, {cost}"
     return "\n".join(
         textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,9 @@ def print_summary(leaderboard: Leaderboard, messages: Sequence[str], page: Path)
     for board in leaderboard.tables.values():
         if len(leaderboard.tables) > 1:
             console.print(f"\n{board.table.item}")
-        for columns in _split(board, console.width):
-            console.print(_table(board, columns, console.width), soft_wrap=False)
+        labels = label_names(board)
+        for columns in _split(board, labels, console.width):
+            console.print(_table(board, labels, columns, console.width), soft_wrap=False)
         if untrained := len(_filled(board)) - len(_rows(board)):
             console.print(f"{untrained} more row{'s' * (untrained > 1)}, of which nothing is trained yet.")
     has_paper = any(board.has_paper for board in leaderboard.tables.values())
@@ -49,13 +50,13 @@ def print_summary(leaderboard: Leaderboard, messages: Sequence[str], page: Path)
     console.print(spell_controls(f"Leaderboard: {page}"))
 
 
-def _split(board: Board, width: int) -> list[list[str]]:
+def _split(board: Board, labels: Mapping[str, str], width: int) -> list[list[str]]:
     """The columns in as few tables as the terminal's width holds whole."""
-    keys = EDGES + sum(GAP + _key_width(board, i) for i in range(len(board.paper.row_keys)))
+    keys = EDGES + sum(GAP + _key_width(board, labels, i) for i in range(len(board.paper.row_keys)))
     blocks: list[list[str]] = []
     left = 0
     for column in board.columns:
-        needed = GAP + _width(board, column)
+        needed = GAP + _width(board, labels, column)
         if not blocks or needed > left:
             blocks.append([])
             left = width - keys
@@ -64,15 +65,15 @@ def _split(board: Board, width: int) -> list[list[str]]:
     return blocks
 
 
-def _key_width(board: Board, index: int) -> int:
+def _key_width(board: Board, labels: Mapping[str, str], index: int) -> int:
     """The width of a key's longest value, which may be folded, and of a word of its name, which may not."""
     values = min(WIDEST_KEY, max((len(row[index]) for row in _rows(board)), default=0))
-    return max(_word(label_names(board)[board.paper.row_keys[index]]), values)
+    return max(_word(labels[board.paper.row_keys[index]]), values)
 
 
-def _width(board: Board, column: str) -> int:
+def _width(board: Board, labels: Mapping[str, str], column: str) -> int:
     texts = [_cell(board, row, column).plain for row in _rows(board)]
-    return max(_word(label_names(board)[column]), *(len(line) for text in texts for line in text.split("\n")))
+    return max(_word(labels[column]), *(len(line) for text in texts for line in text.split("\n")))
 
 
 def _rows(board: Board) -> list[tuple[str, ...]]:
@@ -90,7 +91,7 @@ def _word(name: str) -> int:
     return max(map(len, name.split(" ")))
 
 
-def _table(board: Board, columns: list[str], width: int) -> Table:
+def _table(board: Board, labels: Mapping[str, str], columns: list[str], width: int) -> Table:
     """One line per row of the paper's table; what is not done is named and coloured.
 
     Every width is set here: where a table is too wide, rich itself would cut its last columns off.
@@ -99,9 +100,10 @@ def _table(board: Board, columns: list[str], width: int) -> Table:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    keys, labels = board.paper.row_keys, label_names(board)
+    keys = board.paper.row_keys
     names = [labels[name] for name in (*keys, *columns)]
-    widths = [_key_width(board, i) for i in range(len(keys))] + [_width(board, column) for column in columns]
+    widths = [_key_width(board, labels, i) for i in range(len(keys))]
+    widths += [_width(board, labels, column) for column in columns]
     for i, (name, size) in enumerate(zip(names, _spread(names, widths, width), strict=True)):
         table.add_column(name, justify="left" if i < len(keys) else "right", overflow="fold", width=size)
     for row in _rows(board):

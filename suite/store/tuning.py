@@ -50,7 +50,7 @@ class Try(Frozen):
             changed["warmup_epochs"] = float(f"{recipe.epochs * self.warmup:.3g}")
         said = "".join(f", {name} {value:g}" for name, value in changed.items())
         changed["name"] = f"{recipe.name}, tuned{said}"
-        return experiment.model_copy(update={"recipe": recipe.model_copy(update=changed)})
+        return experiment.model_copy(recipe=recipe.model_copy(update=changed))
 
 
 class Tuning(Frozen):
@@ -78,7 +78,7 @@ class Tuning(Frozen):
             return None
         has_theirs = parents and experiment.recipe == experiment.parents[0].recipe
         recipe = parents[0].recipe if has_theirs else experiment.recipe
-        return experiment.model_copy(update={"parents": parents, "recipe": recipe})
+        return experiment.model_copy(parents=parents, recipe=recipe)
 
 
 def draw_settings(num_tries: int) -> tuple[Try, ...]:
@@ -118,7 +118,7 @@ def tries_of(experiment: Experiment, settings: Iterable[Try]) -> list[Experiment
 
 def _hold_out(experiment: Experiment) -> Experiment:
     parents = tuple(map(_hold_out, experiment.parents))
-    return experiment.model_copy(update={"evaluated_on": "held_out", "parents": parents})
+    return experiment.model_copy(evaluated_on="held_out", parents=parents)
 
 
 def with_tuning(suite: Suite, profile_name: str, tuning: Tuning | None) -> Suite:
@@ -139,8 +139,8 @@ def with_tuning(suite: Suite, profile_name: str, tuning: Tuning | None) -> Suite
     shown = tunable(entry.experiment for entry in profile.entries)
     hours = sum(tuning.hours.get(one.configuration_id, 0.0) for one in shown)
     note = f"{profile.scale_note or 'the protocol of the paper'}; each recipe tuned by {len(tuning.settings)} tries"
-    tuned = profile.model_copy(update={"entries": entries, "scale_note": note, "tuning_hours": hours})
-    return suite.model_copy(update={"tuned": {profile_name: tuned}})
+    tuned = profile.model_copy(entries=entries, scale_note=note, tuning_hours=hours)
+    return suite.model_copy(tuned={profile_name: tuned})
 
 
 def tuning_path(store: Path, suite: str, profile: str) -> Path:

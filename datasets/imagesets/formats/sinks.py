@@ -75,7 +75,7 @@ def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) 
     }
     index = Index(samples.labels[kept], np.array(sizes, np.int32).reshape(-1, 2), Index.encode_names(names), places)
     # an index has them now, and a million images' as lists take much memory
-    slim = [(portion, finished.model_copy(update={"sizes": [], "places": {}})) for portion, finished in portions]
+    slim = [(portion, finished.model_copy(sizes=[], places={})) for portion, finished in portions]
     return Collected(slim, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])
 
 

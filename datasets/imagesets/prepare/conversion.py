@@ -108,7 +108,7 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
         )
     shutil.rmtree(manifests.partial_folder(target), ignore_errors=True)
     if settings.shards_url not in (None, manifest.shards_url):
-        manifest = manifest.model_copy(update={"shards_url": settings.shards_url})
+        manifest = manifest.model_copy(shards_url=settings.shards_url)
         manifests.write_manifest(target, manifest)
     return Prepared(settings.target, manifest, was_there=True)
 

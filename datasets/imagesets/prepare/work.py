@@ -153,7 +153,7 @@ def _convert_portion(
 
     written = sink.write(portion, images())
     places = {"crc32": crc32s, **written.places}
-    return written.model_copy(update={"skipped": skipped, "sizes": sizes, "places": places})
+    return written.model_copy(skipped=skipped, sizes=sizes, places=places)
 
 
 def _tasks(portion: Portion) -> list[range]:
