@@ -18,7 +18,7 @@ class EntryFile(Frozen):
     those that ``recomputed_by`` names have trained a sample of its runs again.
     """
 
-    format_version: int = Field(ENTRY_FORMAT, ge=1, le=ENTRY_FORMAT)
+    format_version: int = Field(ENTRY_FORMAT, ge=1)
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="that of its folder")
     who: str = Field(min_length=1, max_length=100)
     suite: str
@@ -27,6 +27,15 @@ class EntryFile(Frozen):
     status: Status = "reported"
     recomputed_by: tuple[str, ...] = ()
     withdrawn: bool = False
+
+    @field_validator("format_version")
+    @classmethod
+    def _is_known(cls, found: int) -> int:
+        if found > ENTRY_FORMAT:
+            raise ValueError(
+                f"it is of a newer version of the suite, expected at most {ENTRY_FORMAT}: update the suite"
+            )
+        return found
 
     @field_validator("who", "recomputed_by")
     @classmethod

@@ -113,3 +113,11 @@ def test_an_entry_that_nobody_has_recomputed_cannot_say_so(enter, entries):
     edit(entries / "first", 'status = "reported"', 'status = "recomputed"')
     with pytest.raises(RecordError, match="names in recomputed_by"):
         read_entry(entries / "first")
+
+
+def test_an_entry_of_a_newer_version_is_named_with_its_cure(enter, entries, store):
+    assert enter("first") == 0
+    edit(entries / "first", "format_version = 1", "format_version = 2\nfresh = true")
+    assert "format_version is '2'" in (problem := check_entry(entries / "first").problems[0])
+    assert "newer version of the suite" in problem
+    assert "newer version of the suite" in board_with(entries, store)

@@ -106,6 +106,8 @@ def test_a_plan_that_was_changed_is_caught_with_its_runs(store):
     path.write_bytes(as_it_was)
     alter(path, frozen_at="2000-01-01T00:00:00+00:00")
     assert len(problems_of(store)["plan"]) == 2  # runs, which bear the digest of the plan as it was
+    path.unlink()
+    assert len(problems_of(store)["plan"]) == 2  # also where no plan has their configuration
 
 
 def test_a_model_that_cannot_be_built_is_named(store, finish_in):
