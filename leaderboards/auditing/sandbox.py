@@ -27,7 +27,7 @@ class Limits:
     minutes: float = 60.0
     memory_gb: float = 16.0  # of each process, in 10^9 bytes
     num_processes: int = 256  # and threads
-    file_gb: float = 1.0  # of each file that it writes
+    file_gb: float = 1.0  # of each file that it writes, and of all of /tmp
 
 
 def sandboxed(
@@ -44,7 +44,9 @@ def sandboxed(
     """
     words = ["bwrap", "--die-with-parent", "--new-session", "--clearenv", "--chdir", "/"]
     words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    words += ["--perms", "1777", "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    for place in ("/tmp", "/dev/shm"):
+        words += ["--perms", "1777", "--size", f"{limits.file_gb * 1e9:.0f}", "--tmpfs", place]
     for name in _SYSTEM:
         words += ["--symlink", os.readlink(name), name] if Path(name).is_symlink() else ["--ro-bind-try", name, name]  # noqa: PTH115
     seen = sorted(set(map(absolute, [*_python(), *readable])))  # a folder before those in it
@@ -52,7 +54,7 @@ def sandboxed(
         words += ["--perms", "0755", "--dir", str(parent)]  # else only root could pass
     for path in seen:
         words += ["--ro-bind-try", str(path), str(path)]
-    words += ["--bind", str(writable), str(writable)]
+    words += ["--bind", str(writable), str(writable), "--remount-ro", "/dev", "--remount-ro", "/"]
     for name, value in {**_VARIABLES, **variables}.items():
         words += ["--setenv", name, value]
     if os.geteuid():

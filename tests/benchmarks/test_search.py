@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import search
 
 from suite.papers.cmhsa import recipes as cmhsa
+from suite.papers.convit import recipes as convit
 from suite.papers.structured_init import recipes as structured_init
 
 SUITES = {"structured_init": search.STRUCTURED_INIT, "cmhsa": search.CMHSA}
@@ -85,3 +86,11 @@ def test_cmhsa_trains_as_was_chosen():
     }
     first = {f"{method}: first": one.parents for method, (one,) in trained.items() if one.parents}
     assert {method: shown(one) for method, (one,) in (trained | first).items()} == found("cmhsa")
+
+
+@pytest.mark.parametrize("family", ["deit", "convit"])
+def test_the_desktop_takes_stochastic_depth_only_where_it_serves_both_families(family):
+    chosen = search.choose(search.read_tried("drop_path"))
+    serves_both = set(chosen.values()) == {"stochastic depth 0.1"}
+    assert sorted(chosen) == ["ConViT", "DeiT"]
+    assert convit.micro_by_ratios(family).recipe.drop_path == (0.1 if serves_both else 0.0)

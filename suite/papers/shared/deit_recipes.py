@@ -106,6 +106,7 @@ DEIT_SMALL_IMAGES = DEIT.model_copy(
 )
 """DeiT's whole augmentation on CIFAR's images of 32 pixels, for a CPU.
 
-Left out: stochastic depth. Changed: batch 64, in four groups of mixup as the paper's; ``DEIT_SCARCE``'s learning rate;
-the rate moves every step, without DeiT's lag; fp32.
+Left out: stochastic depth, which served DeiT and cost ConViT (``benchmarks/searches/drop_path.csv``). Changed: batch
+64, in four groups of mixup as the paper's; ``DEIT_SCARCE``'s learning rate; the rate moves every step, without DeiT's
+lag; fp32.
 """

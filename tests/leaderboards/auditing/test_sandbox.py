@@ -39,10 +39,10 @@ def attempt(tmp_path, monkeypatch):
 
 
 def test_it_writes_to_its_own_folder_and_nowhere_else(attempt, tmp_path):
-    places = [f"{tmp_path}/code/x", f"{tmp_path}/x", f"{ROOT}/x", "/usr/x", "/etc/x", "/x", f"{sys.prefix}/x"]
+    places = [f"{tmp_path}/code/x", f"{ROOT}/x", "/usr/x", "/etc/x", "/dev/x", "/x", f"{sys.prefix}/x"]
     program = f"""
 written = []
-for path in [{str(tmp_path / "own/x")!r}, *{places!r}]:
+for path in [{str(tmp_path / "own/x")!r}, "/tmp/of its own", "/dev/shm/x", *{places!r}]:
     try:
         open(path, "w").write("x")
         written.append(path)
@@ -50,8 +50,10 @@ for path in [{str(tmp_path / "own/x")!r}, *{places!r}]:
         pass
 print(json.dumps(written))
 """
-    assert attempt(program) == [str(tmp_path / "own/x")]
+    assert attempt(program) == [str(tmp_path / "own/x"), "/tmp/of its own", "/dev/shm/x"]
     assert (tmp_path / "own/x").read_text() == "x"
+    assert not Path("/tmp/of its own").exists()
+    assert not Path("/dev/shm/x").exists()
 
 
 def test_it_reads_neither_the_environment_nor_files_of_the_user_nor_other_processes(attempt, tmp_path):
@@ -108,9 +110,15 @@ try:
     open({str(tmp_path / "own/large")!r}, "wb", buffering=0).write(bytes(10**7)) < 10**7 and refused.append("file")
 except OSError:
     refused.append("file")
+for place in ("/tmp", "/dev/shm"):
+    try:
+        for name in range(10):
+            open(f"{{place}}/{{name}}", "wb").write(bytes(10**6 // 5))
+    except OSError:
+        refused.append(place)
 print(json.dumps(refused))
 """
-    assert attempt(program) == ["memory", "file"]
+    assert attempt(program) == ["memory", "file", "/tmp", "/dev/shm"]
 
 
 def test_without_bubblewrap_the_package_to_install_is_named(tmp_path, monkeypatch):
