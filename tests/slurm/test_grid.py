@@ -28,6 +28,7 @@ from grids import (
 
 from suite.store.attempts import read_attempts
 from suite.store.run_directory import RunDirectory
+from suite.store.tuning import read_tuning
 
 
 def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard(
@@ -63,6 +64,21 @@ def test_a_custom_model_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_su
     (run,) = tmp_path.glob("experiments/custom-linear-*/seed-0")
     assert (run / "result.json").exists(), logs(tmp_path)
     assert b"mine_top1" in leaderboard(tmp_path)
+
+
+def test_tries_of_a_tuned_grid_are_trained_on_the_cluster_and_choose_as_here(
+    idle_cluster: Cluster, tmp_path: Path
+) -> None:
+    two_tries = ["--tune", "2", "--only", "train_fraction=0.2"]
+    there, here = tmp_path / "cluster", tmp_path / "here"
+    assert "submitted 4 runs" in on_slurm(there, "--detach", *two_tries)
+    idle_cluster.wait_idle()
+    assert "submitted 2 runs" in on_slurm(there, *two_tries)
+    done = grid(here, *two_tries)
+    assert done.returncode == 0, done.stdout + done.stderr
+    profile = "smoke+tune2"
+    assert read_tuning(there, SUITE, profile).top1_percent == read_tuning(here, SUITE, profile).top1_percent
+    assert leaderboard(there, profile) == leaderboard(here, profile)
 
 
 def test_the_last_job_builds_the_leaderboard_when_nobody_watches(
