@@ -91,10 +91,9 @@ def _train_sample(
         is_sandboxed=args.sandbox,
         device="cpu" if args.sandbox else args.device,
     )
+    if args.sandbox:
+        check_sandbox()
     with tempfile.TemporaryDirectory() as folder:
-        if args.sandbox:
-            with tempfile.TemporaryDirectory() as tried:  # of its own, as it is given away
-                check_sandbox(Path(tried))
         retraining = Retraining(store, Path(folder), conditions)
         sample = tuple(map(retraining.recompute, drawn))
     return found.model_copy(

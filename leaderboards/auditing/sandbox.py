@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,13 +74,14 @@ def absolute(path: str | Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def check_sandbox(folder: Path) -> None:
-    """Raise RunError where no sandbox can be had here; an empty folder is needed to try."""
+def check_sandbox() -> None:
+    """Raise RunError where no sandbox can be had here."""
     if missing := [name for name in ("bwrap", "prlimit", "setpriv") if shutil.which(name) is None]:
         cure = "sudo apt-get install bubblewrap util-linux"
         raise RunError(f"a sandbox needs {' and '.join(missing)}, which is not installed here: {cure}")
-    command = sandboxed(["true"], folder, [], {}, Limits())
-    tried = subprocess.run(command, capture_output=True, check=False, env={"PATH": os.environ["PATH"]})
+    with tempfile.TemporaryDirectory() as folder:
+        command = sandboxed(["true"], Path(folder), [], {}, Limits())
+        tried = subprocess.run(command, capture_output=True, check=False, env={"PATH": os.environ["PATH"]})
     if tried.returncode:
         said = tried.stderr.decode(errors="replace").strip()
         raise RunError(f"bubblewrap cannot make a sandbox here: {said}. Allow user namespaces, or use another machine")
