@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from functools import partial, reduce
+from typing import Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from suite.base.frozen import Frozen
 from suite.spec.profile import Place
+from suite.spec.suite import Paper
 
 Relation = Literal["greater", "equal", "no worse"]
 OfHeads = Literal["mean", "distance to nearest", "log aspect", "mass one step away"]
@@ -126,36 +128,44 @@ class PaperClaims(Frozen):
     not_judged: tuple[NotJudged, ...] = ()
 
 
-def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "") -> Effect:
+def claim(section: str, statement: str, *effects: Effect, **fields: Any) -> partial[Claim]:
+    """Make a claim that still lacks its name: its key among the claims that ``paper_claims`` takes.
+
+    Args:
+        section, statement, effects, fields: fields of ``Claim``.
+    """
+    return partial(Claim, section=section, statement=statement, effects=effects, **fields)
+
+
+def paper_claims(paper: Paper, *claims: Mapping[str, partial[Claim]]) -> PaperClaims:
+    """Name the claims of a paper, in their order, by their keys."""
+    named = tuple(make(name=name) for of in claims for name, make in of.items())
+    return PaperClaims(name=paper.name, title=paper.title, claims=named)
+
+
+def number(
+    suite: str, row: tuple[str, ...] | str, column: str, table: str = "", reading: Logged | None = None
+) -> Effect:
     """Make the effect that is one cell's number.
 
     Args:
         suite, row, column, table: cell; "" is the suite's first table.
+        reading: what its runs have logged, in place of its own number.
     """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
-    return Effect(terms=(Term(weight=1.0, suite=suite, place=place),))
+    return Effect(terms=(Term(weight=1.0, suite=suite, place=place, logged=reading),))
 
 
 def logged(
-    suite: str,
-    row: tuple[str, ...] | str,
-    column: str,
-    metric: str,
-    *,
-    layer: int | None = None,
-    of_heads: OfHeads = "mean",
-    at: float = 1.0,
-    table: str = "",
+    suite: str, row: tuple[str, ...] | str, column: str, metric: str, *, table: str = "", **reading: Any
 ) -> Effect:
     """Make the effect that is one number of what a cell's runs have logged.
 
     Args:
         suite, row, column, table: cell of these runs.
-        metric, layer, of_heads, at: fields of ``Logged``.
+        metric, reading: fields of ``Logged``.
     """
-    effect = number(suite, row, column, table)
-    reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
-    return effect.model_copy(terms=(effect.terms[0].model_copy(logged=reading),))
+    return number(suite, row, column, table, Logged(metric=metric, **reading))
 
 
 def scaled(effect: Effect, factor: float) -> Effect:
@@ -169,11 +179,9 @@ def scaled(effect: Effect, factor: float) -> Effect:
 
 def mean_of(effects: Iterable[Effect]) -> Effect:
     """Average effects, of which there is at least one."""
-    first, *others = effects
-    total = first
-    for other in others:
-        total = total - scaled(other, -1)
-    return scaled(total, 1 / (1 + len(others)))
+    effects = list(effects)
+    total = reduce(lambda total, other: total - scaled(other, -1), effects)
+    return scaled(total, 1 / len(effects))
 
 
 def slope_weights(shares: Sequence[float]) -> list[float]:
