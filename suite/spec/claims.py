@@ -128,13 +128,17 @@ class PaperClaims(Frozen):
     not_judged: tuple[NotJudged, ...] = ()
 
 
-def claim(section: str, statement: str, *effects: Effect, **fields: Any) -> partial[Claim]:
+def claim(
+    section: str, statement: str, *effects: Effect, control: Effect | None = None, **fields: Any
+) -> partial[Claim]:
     """Make a claim that still lacks its name: its key among the claims that ``paper_claims`` takes.
 
     Args:
         section, statement, effects, fields: fields of ``Claim``.
+        control: the positive control of all its effects.
     """
-    return partial(Claim, section=section, statement=statement, effects=effects, **fields)
+    controlled = tuple(effect.model_copy(control=control) for effect in effects)
+    return partial(Claim, section=section, statement=statement, effects=controlled, **fields)
 
 
 def paper_claims(paper: Paper, *claims: Mapping[str, partial[Claim]]) -> PaperClaims:
@@ -200,11 +204,6 @@ def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
     weights = zip(slope_weights(list(effects)), effects.values(), strict=True)
     slope = mean_of(scaled(effect, round(len(effects) * weight, 12)) for weight, effect in weights)
     return slope, slope.model_copy(log_odds=True)
-
-
-def controlled(effects: Iterable[Effect], control: Effect) -> tuple[Effect, ...]:
-    """Give effects their positive control."""
-    return tuple(effect.model_copy(control=control) for effect in effects)
 
 
 def above(effect: Effect, limit: float) -> Effect:

@@ -19,19 +19,7 @@ from itertools import pairwise
 from suite.papers.convit import PAPER, recipes
 from suite.papers.convit.convit_ablation import ROWS
 from suite.papers.convit.sample_efficiency import FRACTIONS
-from suite.spec.claims import (
-    Effect,
-    above,
-    below,
-    claim,
-    controlled,
-    logged,
-    mean_of,
-    number,
-    paper_claims,
-    scaled,
-    trend,
-)
+from suite.spec.claims import Effect, above, below, claim, logged, mean_of, number, paper_claims, scaled, trend
 
 _EPOCHS = 300
 _ANOTHER_SET = {"laptop": "The data set is another: CIFAR-10, not CIFAR-100."}
@@ -70,12 +58,12 @@ def _gain_on_cifar100(size: str) -> Effect:
     return better - baseline
 
 
-def _table4(method: str, model: str) -> Effect:
-    return number("convit_distillation", f"{method} distillation", model)
+_table4 = partial(number, "convit_distillation")
+_TAUGHT, _UNTAUGHT = "Hard distillation", "No distillation"
 
 
 def _by_distillation(model: str) -> Effect:
-    return _table4("Hard", model) - _table4("No", model)
+    return _table4(_TAUGHT, model) - _table4(_UNTAUGHT, model)
 
 
 _ACCURACY = {
@@ -116,7 +104,8 @@ _ACCURACY = {
         "Abstract, Sec. 3, Table 2, Fig. 2a",
         "The scarcer the images, the more ConViT-S gains over DeiT-S: by the slope of the gain over all "
         "shares, for each time that the images are e times fewer, in points and in log odds.",
-        *controlled(trend({share: _gain_on(percent) for percent, share in FRACTIONS.items()}), _RISE),
+        *trend({share: _gain_on(percent) for percent, share in FRACTIONS.items()}),
+        control=_RISE,
         primary="2026-11-25",
         after="convit_gains_over_all_shares",
     ),
@@ -128,7 +117,8 @@ _ACCURACY = {
     "convit_gains_most_where_data_are_scarce": claim(
         "Sec. 3, Table 2, Fig. 2a; App. C, Fig. 11c",
         "On 5 and on 10 % of the images ConViT-S gains more over DeiT-S than on all of them.",
-        *controlled((_gain_on(percent) - _gain_on("100") for percent in ("5", "10")), _RISE),
+        *(_gain_on(percent) - _gain_on("100") for percent in ("5", "10")),
+        control=_RISE,
     ),
     "convit_over_deit_on_cifar100": claim(
         "App. C, Fig. 11a",
@@ -151,14 +141,14 @@ _ACCURACY = {
     "distilled_convit_s_plus_as_good_as_deit_b": claim(
         "Sec. 3, Table 4",
         "Distilled, ConViT-S+ is as good as a distilled DeiT-B of nearly twice its parameters.",
-        _table4("Hard", "convit_s_plus") - _table4("Hard", "deit_b"),
+        _table4(_TAUGHT, "convit_s_plus") - _table4(_TAUGHT, "deit_b"),
         relation="equal",
     ),
     "distillation_reverses_the_order": claim(
         "Sec. 3, Table 4",
         "ConViT-S+ is better than DeiT-B by itself; distilled, DeiT-B is better.",
-        _table4("No", "convit_s_plus") - _table4("No", "deit_b"),
-        _table4("Hard", "deit_b") - _table4("Hard", "convit_s_plus"),
+        _table4(_UNTAUGHT, "convit_s_plus") - _table4(_UNTAUGHT, "deit_b"),
+        _table4(_TAUGHT, "deit_b") - _table4(_TAUGHT, "convit_s_plus"),
     ),
 }
 
@@ -179,18 +169,22 @@ _HARDLY = 0.1
 """A mean gate below which position counts as ignored: Fig. 17 has 0.093 in layer 7, where the text says 0."""
 
 
-def _nonlocality(model: str, layer: int, at: float = 1.0) -> Effect:
-    return logged("convit_probes", model, "mean_nonlocality", "nonlocality", layer=layer, at=at)
+_nonlocality = partial(logged, "convit_probes", column="mean_nonlocality", metric="nonlocality")
+_mean_nonlocality = partial(number, "convit_probes", column="mean_nonlocality")
+_mean_gate = partial(number, "convit_probes", column="mean_gate")
+_claim_of_locality = partial(claim, unit="patches")
+_claim_of_moves = partial(_claim_of_locality, not_testable=_UNMOVED)
+_claim_of_gates = partial(claim, unit="gate")
 
 
 def _escape(model: str, layer: int, since: float = 0.0) -> Effect:
     """By how much a layer's nonlocality grows to the end of the training."""
-    return _nonlocality(model, layer) - _nonlocality(model, layer, since)
+    return _nonlocality(model, layer=layer) - _nonlocality(model, layer=layer, at=since)
 
 
 def _approach(model: str, layer: int) -> Effect:
     """By how much a layer's nonlocality falls in the first epochs."""
-    return _nonlocality(model, layer, 0.0) - _nonlocality(model, layer, _FIRST_EPOCHS)
+    return _nonlocality(model, layer=layer, at=0.0) - _nonlocality(model, layer=layer, at=_FIRST_EPOCHS)
 
 
 def _gate(size: str, layer: int) -> Effect:
@@ -203,22 +197,9 @@ def _deep_gates(size: str) -> Iterable[Effect]:
     return (_gate(size, layer) for layer in range(1 + _POSITIONAL_LAYERS[size], 1 + _GPSA_LAYERS))
 
 
-def _mean_nonlocality(model: str) -> Effect:
-    return number("convit_probes", model, "mean_nonlocality")
+def _first_layers_of_student(row: str) -> Effect:
+    return mean_of(logged("convit_distillation", row, "deit_s", "nonlocality", layer=layer) for layer in range(1, 5))
 
-
-def _mean_gate(size: str) -> Effect:
-    return number("convit_probes", f"ConViT-{size}", "mean_gate")
-
-
-def _first_layers_of_student(method: str) -> Effect:
-    layers = range(1, 5)
-    row = f"{method} distillation"
-    return mean_of(logged("convit_distillation", row, "deit_s", "nonlocality", layer=layer) for layer in layers)
-
-
-_claim_of_locality = partial(claim, unit="patches")
-_claim_of_moves = partial(_claim_of_locality, not_testable=_UNMOVED)
 
 _NONLOCALITY = {
     "deits_first_layers_become_local": _claim_of_moves(
@@ -235,7 +216,7 @@ _NONLOCALITY = {
     "deits_nonlocality_grows_with_depth": _claim_of_locality(
         "Sec. 4, Fig. 5",
         "At the end each layer of DeiT-S is less local than the one before it.",
-        *(_nonlocality("DeiT-S", layer + 1) - _nonlocality("DeiT-S", layer) for layer in range(1, 12)),
+        *(_nonlocality("DeiT-S", layer=layer + 1) - _nonlocality("DeiT-S", layer=layer) for layer in range(1, 12)),
     ),
     "convits_first_layers_escape_locality": _claim_of_moves(
         "Sec. 4, Fig. 5",
@@ -247,7 +228,7 @@ _NONLOCALITY = {
         "So it does in the GPSA layers from the fourth on; the second layer ends more local than the first "
         "and the last of them.",
         *(_escape("ConViT-S", layer) for layer in range(4, 1 + _GPSA_LAYERS)),
-        *(_nonlocality("ConViT-S", layer) - _nonlocality("ConViT-S", 2) for layer in (1, _GPSA_LAYERS)),
+        *(_nonlocality("ConViT-S", layer=layer) - _nonlocality("ConViT-S", layer=2) for layer in (1, _GPSA_LAYERS)),
     ),
     "convit_stays_more_local_than_deit": _claim_of_moves(
         "Sec. 4, Fig. 5; App. D, Fig. 13",
@@ -266,23 +247,21 @@ _NONLOCALITY = {
     "first_layers_of_large_models_less_local": _claim_of_moves(
         "App. D, Fig. 13",
         "The first layers of DeiT-B and ConViT-B end less local than those of the Ti models.",
-        *(_nonlocality(f"{model}-B", 1) - _nonlocality(f"{model}-Ti", 1) for model in ("DeiT", "ConViT")),
+        *(_nonlocality(f"{model}-B", layer=1) - _nonlocality(f"{model}-Ti", layer=1) for model in ("DeiT", "ConViT")),
     ),
     "distillation_makes_deit_more_local": _claim_of_moves(
         "Sec. 4, App. B, Fig. 10",
         "Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, of which "
         "the laptop's network has five in all.",
-        _first_layers_of_student("No") - _first_layers_of_student("Hard"),
+        _first_layers_of_student(_UNTAUGHT) - _first_layers_of_student(_TAUGHT),
     ),
 }
-
-_claim_of_gates = partial(claim, unit="gate")
 
 _GATES = {
     "gates_fall": _claim_of_gates(
         "Sec. 4, Fig. 6; App. D, Fig. 14",
         "From 0.731, where they start, gates fall over the training: attention turns to content, at each size.",
-        *(below(_mean_gate(size), 0.7311) for size in _POSITIONAL_LAYERS),
+        *(below(_mean_gate(f"ConViT-{size}"), 0.7311) for size in _POSITIONAL_LAYERS),
         not_testable=_SAME_GATES,
     ),
     "gates_of_every_layer_fall": _claim_of_gates(
@@ -293,7 +272,7 @@ _GATES = {
     "gates_of_s_go_to_zero_from_layer_6": _claim_of_gates(
         "Sec. 4, Fig. 6",
         "From layer 6 on the gates of ConViT-S end near 0: position is hardly attended to.",
-        *(_deep_gates("S")),
+        *_deep_gates("S"),
         relation="equal",
         margin=_HARDLY,
     ),
@@ -317,8 +296,8 @@ _GATES = {
     "larger_convits_look_more_at_position": _claim_of_gates(
         "Sec. 4, App. D, Fig. 14",
         "The larger the model, the more of it looks at position; by the mean of all gates.",
-        _mean_gate("S") - _mean_gate("Ti"),
-        _mean_gate("B") - _mean_gate("S"),
+        _mean_gate("ConViT-S") - _mean_gate("ConViT-Ti"),
+        _mean_gate("ConViT-B") - _mean_gate("ConViT-S"),
         not_testable=_SAME_GATES,
     ),
 }
@@ -327,31 +306,29 @@ _GATES = {
 # -- Section 4 and the appendices: what helps
 
 
-def _strength(layers: str, strength: str) -> Effect:
-    return number("convit_locality", (layers, strength), "top1")
-
-
-def _after_20_epochs(layers: str) -> Effect:
-    return logged("convit_locality", (layers, "1"), "top1", "top1_percent", at=20 / _EPOCHS)
-
+_strength = partial(number, "convit_locality", column="top1")  # of so many GPSA layers, and by their strength
+_after_20_epochs = partial(logged, "convit_locality", column="top1", metric="top1_percent", at=20 / _EPOCHS)
+_NINE_LAYERS, _NO_LAYERS = ("9", "1"), ("0", "1")
 
 _LOCALITY = {
     "more_convolutional_is_better": claim(
         "Sec. 4, Fig. 8 left",
         "Accuracy grows with the locality strength, .01 to 1, and with the number of GPSA layers, 0 to 9.",
-        *(_strength("9", more) - _strength("9", less) for less, more in (("0.01", "0.1"), ("0.1", "1"))),
-        *(_strength(more, "1") - _strength(less, "1") for less, more in (("0", "3"), ("3", "6"), ("6", "9"))),
+        *(_strength(("9", more)) - _strength(("9", less)) for less, more in (("0.01", "0.1"), ("0.1", "1"))),
+        *(_strength((more, "1")) - _strength((less, "1")) for less, more in (("0", "3"), ("3", "6"), ("6", "9"))),
     ),
     "nearly_double_at_20_epochs": claim(
         "Sec. 4, Fig. 8 right",
         "After 20 of 300 epochs nine GPSA layers nearly double the accuracy; taken for at least one and a "
         "half times that without.",
-        _after_20_epochs("9") - scaled(_after_20_epochs("0"), 1.5),
+        _after_20_epochs(_NINE_LAYERS) - scaled(_after_20_epochs(_NO_LAYERS), 1.5),
     ),
     "gpsa_helps_most_early": claim(
         "Sec. 4, Fig. 8 right, Fig. 12 left",
         "What nine GPSA layers add is more after 20 of 300 epochs than at the end.",
-        _after_20_epochs("9") - _after_20_epochs("0") - (_strength("9", "1") - _strength("0", "1")),
+        _after_20_epochs(_NINE_LAYERS)
+        - _after_20_epochs(_NO_LAYERS)
+        - (_strength(_NINE_LAYERS) - _strength(_NO_LAYERS)),
     ),
 }
 
@@ -375,9 +352,7 @@ _ABLATION = {
     "gpsas_parts_help_on_all_images": _claim_of_table_3(
         "On all images GPSA layers without gates or convolutional start bring 2.5 points over DeiT; that "
         "start adds a little (2.9), and gates a little more to it (3.1).",
-        _table3("d", "e"),
-        _table3("b", "d"),
-        _table3("a", "b"),
+        *(_table3(better, baseline) for better, baseline in ("de", "bd", "ab")),
     ),
     "gates_alone_are_no_help": _claim_of_table_3(
         "On all images gates without the convolutional start make no difference.",
@@ -387,12 +362,7 @@ _ABLATION = {
     "gpsas_parts_help_on_few_images": _claim_of_table_3(
         "On a tenth of the images GPSA alone brings 6.8 points, gates 2.3 more, the convolutional start 2.8 "
         "and both 5.1, more than either.",
-        _tenth("d", "e"),
-        _tenth("c", "d"),
-        _tenth("b", "d"),
-        _tenth("a", "d"),
-        _tenth("a", "b"),
-        _tenth("a", "c"),
+        *(_tenth(better, baseline) for better, baseline in ("de", "cd", "bd", "ad", "ab", "ac")),
     ),
     "gates_and_start_matter_more_on_few_images": _claim_of_table_3(
         "What gates, the convolutional start and both add is more on a tenth of the images than on all.",
@@ -414,10 +384,7 @@ _ABLATION = {
 }
 
 
-def _figure9(model: str, at: float = 1.0) -> Effect:
-    return logged("convit_psa", model, "top1", "top1_percent", at=at)
-
-
+_figure9 = partial(logged, "convit_psa", column="top1", metric="top1_percent")
 _PSA, _DEIT_B = "ConViT-B, vanilla PSA", "DeiT-B"
 _EARLY = 30 / _EPOCHS
 
@@ -425,7 +392,7 @@ _WITHOUT_GATES = {
     "vanilla_psa_leads_early_and_falls_behind": claim(
         "Sec. 3, App. A, Fig. 9",
         "Without gates the convolutional start leads DeiT-B early, after a tenth of the epochs, and ends below.",
-        _figure9(_PSA, _EARLY) - _figure9(_DEIT_B, _EARLY),
+        _figure9(_PSA, at=_EARLY) - _figure9(_DEIT_B, at=_EARLY),
         _figure9(_DEIT_B) - _figure9(_PSA),
     ),
     "vanilla_psa_stays_convolutional": _claim_of_moves(
@@ -441,10 +408,7 @@ def _lost(model: str) -> Effect:
     return number("convit_masking", model, "no_mask") - number("convit_masking", model, "mask_pos_embed")
 
 
-def _masked(layers: str, column: str) -> Effect:
-    return number("convit_masking", layers, column, "convit_table6")
-
-
+_masked = partial(number, "convit_masking", table="convit_table6")
 _claim_of_masks = partial(claim, not_testable=_NOTHING_TO_MASK)
 
 _MASKING = {

@@ -13,11 +13,11 @@ Left out: hyperparameters, which the protocol holds, and theorems.
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import product
+from itertools import product, starmap
 
 from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
-from suite.spec.claims import Effect, OfHeads, claim, logged, mean_of, number, paper_claims
+from suite.spec.claims import Effect, claim, logged, mean_of, number, paper_claims
 from suite.spec.profile import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")
@@ -27,21 +27,14 @@ _CONVENTIONAL = ("Kaiming Uniform", "Trunc Normal")
 # -- Tables 1 and 2: data sets
 
 
-def _table1(position: str, pooling: str) -> Effect:
-    return number("init_position", position, pooling)
+_table1 = partial(number, "init_position")
+_BEST_SETTING = _table1("Sinusoidal PE", "average_pooling")
 
 
 def _on(dataset: str, method: str, baseline: str) -> Effect:
     """Between two initializations of ViT-T on a data set."""
     return number("init_datasets", method, dataset) - number("init_datasets", baseline, dataset)
 
-
-def _structured_over_conventional(dataset: str) -> Iterable[Effect]:
-    methods = ("Mimetic", *_IMPULSES)
-    return (_on(dataset, method, baseline) for method, baseline in product(methods, _CONVENTIONAL))
-
-
-_BEST_SETTING = _table1("Sinusoidal PE", "average_pooling")
 
 _claim_of_table_2 = partial(claim, "Sec. 5.2, Table 2")
 
@@ -73,8 +66,7 @@ _DATASETS = {
     ),
     "structured_over_conventional_on_cifar100_and_svhn": _claim_of_table_2(
         "So they are on CIFAR-100 and SVHN, impulses by 2 to 4 points over truncated normal.",
-        *_structured_over_conventional("cifar100"),
-        *_structured_over_conventional("svhn"),
+        *starmap(_on, product(("cifar100", "svhn"), ("Mimetic", *_IMPULSES), _CONVENTIONAL)),
     ),
     "impulse_on_par_with_mimetic_on_cifar10": _claim_of_table_2(
         "Impulse initialization is as good as mimetic on CIFAR-10 or better: not more than a point below.",
@@ -99,12 +91,11 @@ _DATASETS = {
 # -- Tables 3, 5 and 7: numbers of heads and widths
 
 
-def _of_model(model: str, method: str) -> Effect:
-    return number("init_heads", method, model)
+_of_model = partial(number, "init_heads")
 
 
 def _gain(model: str, method: str, baseline: str = "Trunc Normal") -> Effect:
-    return _of_model(model, method) - _of_model(model, baseline)
+    return _of_model(method, model) - _of_model(baseline, model)
 
 
 def _at(width: int, heads: int, method: str) -> Effect:
@@ -137,14 +128,14 @@ _HEADS = {
     ),
     "mimetic_loses_by_heads_in_vit_t": _claim_of_table_3(
         "From mimetic initialization ViT-T is less accurate with 8 heads than with 3, and impulses gain on it.",
-        _of_model("vit_t_h3", "Mimetic") - _of_model("vit_t_h8", "Mimetic"),
+        _of_model("Mimetic", "vit_t_h3") - _of_model("Mimetic", "vit_t_h8"),
         *(_gain("vit_t_h8", impulse, "Mimetic") - _gain("vit_t_h3", impulse, "Mimetic") for impulse in _IMPULSES),
     ),
     "mimetic_loses_by_heads_elsewhere": claim(
         "Sec. 5.3, 5.5, Tables 3 and 5",
         "So it is in ViT-S with 16 heads against 6, and in ViTs of depth 8 with 32 against 4, at widths of "
         "256 and 512.",
-        _of_model("vit_s_h6", "Mimetic") - _of_model("vit_s_h16", "Mimetic"),
+        _of_model("Mimetic", "vit_s_h6") - _of_model("Mimetic", "vit_s_h16"),
         *(_at(width, 4, "Mimetic") - _at(width, 32, "Mimetic") for width in _WIDE),
         *(_gain("vit_s_h16", i, "Mimetic") - _gain("vit_s_h6", i, "Mimetic") for i in _IMPULSES),
         *(
@@ -159,17 +150,11 @@ _HEADS = {
     ),
     "impulse_over_conventional_at_widths_of_table_5": _claim_of_table_5(
         "At widths of 256 and 512 they are so with any number of heads.",
-        *(
-            _gain_at(width, heads, impulse, baseline)
-            for width, heads, impulse, baseline in product(_WIDE, (4, 8, 16, 32), _IMPULSES, _CONVENTIONAL)
-        ),
+        *starmap(_gain_at, product(_WIDE, (4, 8, 16, 32), _IMPULSES, _CONVENTIONAL)),
     ),
     "impulse_over_mimetic_from_8_heads_on": _claim_of_table_5(
         "Impulses are better than all others in nearly all of these: than mimetic from 8 heads on.",
-        *(
-            _gain_at(width, heads, impulse, "Mimetic")
-            for width, heads, impulse in product(_WIDE, (8, 16, 32), _IMPULSES)
-        ),
+        *starmap(_gain_at, product(_WIDE, (8, 16, 32), _IMPULSES, ["Mimetic"])),
     ),
     "best_impulse_over_best_of_others": _claim_of_table_5(
         "At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other initialization.",
@@ -201,7 +186,7 @@ _claim_of_table_4 = partial(claim, "Sec. 5.5, Table 4")
 _CONVMIXERS = {
     "frozen_filters_close_to_trained": _claim_of_table_4(
         "ConvMixers whose filters are frozen, random or impulses, are comparable with trained ones.",
-        *(_short_of_trained(k, w, frozen) for k, w, frozen in product(_KERNELS, _WIDE, _FROZEN)),
+        *starmap(_short_of_trained, product(_KERNELS, _WIDE, _FROZEN)),
         relation="equal",
         margin=5.0,  # the paper's own gaps, which it calls comparable, go from .6 to 4.5 points
     ),
@@ -268,11 +253,8 @@ _PSEUDO_INPUT = {
 # -- Figures 3 to 6: attention maps
 
 
-def _beside(method: str, layer: int, at: float = 0.0) -> Effect:
-    """How much a patch attends to those beside it."""
-    step: OfHeads = "mass one step away"
-    return logged("init_attention_maps", method, "top1", "between", layer=layer, of_heads=step, at=at)
-
+_beside = partial(logged, "init_attention_maps", column="top1", metric="between", of_heads="mass one step away", at=0.0)
+"""How much a patch attends to those beside it."""
 
 _claim_of_maps = partial(claim, unit="percent of attention")
 
@@ -281,18 +263,18 @@ _MAPS = {
         "Sec. 5.4, Fig. 3",
         "Before training, patches of the first layer attend more to those beside them from impulses than "
         "from mimetic and random initialization.",
-        *(_beside("Imp.-3", 1) - _beside(other, 1) for other in ("Mimetic", "Trunc Normal")),
+        *(_beside("Imp.-3", layer=1) - _beside(other, layer=1) for other in ("Mimetic", "Trunc Normal")),
     ),
     "impulses_are_less_visible_in_deeper_layers": _claim_of_maps(
         "Sec. 5.4, Fig. 3; App. C.3, Fig. 4",
         "They do so less in deeper layers: less in the third than in the first.",
-        _beside("Imp.-3", 1) - _beside("Imp.-3", 3),
+        _beside("Imp.-3", layer=1) - _beside("Imp.-3", layer=3),
     ),
     "trained_impulses_look_farther": _claim_of_maps(
         "App. C.3, Fig. 6",
         "After training, networks that began with impulses attend less to the patches beside them, in each "
         "of the first three layers.",
-        *(_beside("Imp.-3", layer) - _beside("Imp.-3", layer, 1.0) for layer in (1, 2, 3)),
+        *(_beside("Imp.-3", layer=layer) - _beside("Imp.-3", layer=layer, at=1.0) for layer in (1, 2, 3)),
     ),
 }
 

@@ -11,7 +11,7 @@ from leaderboards.judged_claims import judge, read_logged
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from suite.base.errors import SpecError
 from suite.papers import get_suite
-from suite.spec.claims import Claim, Logged, NotJudged, PaperClaims, controlled, number
+from suite.spec.claims import Claim, Logged, NotJudged, PaperClaims, number
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
@@ -126,8 +126,8 @@ def test_a_claim_that_a_scale_cannot_test_says_why(suite, train, tmp_path):
 def test_an_effect_whose_positive_control_fails_says_nothing_for_the_claim(suite, train, tmp_path):
     for model, center in zip(MODELS, (70.0, 74.0, 70.0), strict=True):
         train(model, center)
-    passes, fails = controlled([CONVIT - DEIT], CONVIT - RESNET), controlled([CONVIT - DEIT], DEIT - RESNET)
-    found = judged(suite, tmp_path, claim(*passes), claim(*fails), claim(*fails, RESNET - CONVIT))
+    passes, fails = ((CONVIT - DEIT).model_copy(control=model - RESNET) for model in (CONVIT, DEIT))
+    found = judged(suite, tmp_path, claim(passes), claim(fails), claim(fails, RESNET - CONVIT))
     assert [one.verdict for one in found] == ["same direction", "not testable here", "opposite direction"]
     assert found[1].reasons[0].startswith("Its positive control is not above zero (+0,")
 
