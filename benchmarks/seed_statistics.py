@@ -122,7 +122,7 @@ def papers(grids: int, n: int, null: float, num_claims: int = 28) -> tuple[float
             vectors = means[:, None] + 0.8 * math.sqrt(1.7) * rng.normal(size=(size, n))
             questions.append(Question("", [Measured(single(dict(enumerate(v)))) for v in vectors.tolist()]))
             truth.append(kind)
-        signs = [SIGNS[judgment.verdict] for judgment in judge_claims(questions)]
+        signs = [SIGNS[judged.verdict] for judged in judge_claims(questions)]
         wrong = sum(sign not in (0, kind) for sign, kind in zip(signs, truth, strict=True))
         false.append(wrong / max(1, sum(map(abs, signs))))
         with_one.append(wrong > 0)

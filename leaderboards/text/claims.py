@@ -51,13 +51,13 @@ def render_claims_csv(claims: Iterable[JudgedClaim]) -> str:
 
 
 def _record(judged: JudgedClaim) -> dict[str, object]:
-    estimate, judgment, needed = judged.shown.estimate, judged.judgment, judged.seeds_needed
+    estimate, needed = judged.shown.estimate, judged.seeds_needed
     numbers = {
         "effect": estimate.mean,
         "low": estimate.interval and estimate.interval.low,
         "high": estimate.interval and estimate.interval.high,
-        "p": judgment.p,
-        "p_adjusted": judgment.adjusted,
+        "p": judged.p,
+        "p_adjusted": judged.adjusted,
         "paper_effect": judged.shown.paper,
     }
     return {
@@ -65,8 +65,8 @@ def _record(judged: JudgedClaim) -> dict[str, object]:
         "paper": judged.paper.name,
         "scale": judged.scale,
         "verdict": judged.verdict,
-        "num_tests": judgment.num_tests or "",
-        "adjustment": "Benjamini-Hochberg" if judgment.num_tests and not judged.claim.primary else "",
+        "num_tests": judged.num_tests or "",
+        "adjustment": "Benjamini-Hochberg" if judged.num_tests and not judged.claim.primary else "",
         "n": judged.shown.num_seeds,
         "unmatched": estimate.num_unmatched,
         "effects": len(judged.effects),
@@ -107,14 +107,14 @@ def _table(claims: Sequence[JudgedClaim]) -> str:
 
 def format_claim(judged: JudgedClaim) -> dict[str, str]:
     """The texts of a judged claim, in the order of ``HEADINGS``."""
-    paper, judgment, needed = judged.shown.paper, judged.judgment, judged.seeds_needed
+    paper, needed = judged.shown.paper, judged.seeds_needed
     return {
         "claim": judged.claim.statement,
         "section": judged.claim.section,
         "verdict": judged.verdict,
         "effect": format_effect(judged),
         "paper": NOTHING if paper is None else format_signed(paper, 1) if abs(paper) >= 1 else f"{paper:+.2g}",
-        "p": NOTHING if judgment.p is None else f"{judgment.p:.2g}",
+        "p": NOTHING if judged.p is None else f"{judged.p:.2g}",
         "adjusted": _format_adjusted(judged),
         "hold": _format_parts(judged),
         "n": format_num_seeds(judged),
@@ -125,14 +125,14 @@ def format_claim(judged: JudgedClaim) -> dict[str, str]:
 def find_answer(suite: Suite, claims: Sequence[JudgedClaim]) -> JudgedClaim | None:
     """The claim that answers a suite's question: the first one about its headline's difference, else about it alone."""
     places = [(suite.name, place, None) for place in (suite.headline.better, suite.headline.baseline)]
-    own = [judged for judged in claims if suite.name in judged.suites]
+    own = [judged for judged in claims if suite.name in judged.claim.suites]
     asked = [
         judged
         for judged in own
         for effect in judged.claim.effects
         if [(term.suite, term.place, term.logged) for term in effect.terms] == places
     ]
-    return next(iter([*asked, *(judged for judged in own if judged.suites == (suite.name,))]), None)
+    return next(iter([*asked, *(judged for judged in own if judged.claim.suites == (suite.name,))]), None)
 
 
 def answer(judged: JudgedClaim) -> str:
@@ -158,7 +158,7 @@ def _format_adjusted(judged: JudgedClaim) -> str:
     """``0.004 over 28``, the number of the paper's claims, or the date of a primary one."""
     if judged.claim.primary:
         return f"primary, {judged.claim.primary}"
-    adjusted, num_tests = judged.judgment.adjusted, judged.judgment.num_tests
+    adjusted, num_tests = judged.adjusted, judged.num_tests
     return NOTHING if adjusted is None else f"{adjusted:.2g} over {num_tests}"
 
 
@@ -178,9 +178,7 @@ def format_num_seeds(judged: JudgedClaim) -> str:
 
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
     """A line a claim for the terminal; those that only lack seeds are counted in one."""
-    lines = [
-        f"{judged}: {judged.claim.statement} {format_effect(judged)}" for judged in claims if judged.judgment.num_tests
-    ]
+    lines = [f"{judged}: {judged.claim.statement} {format_effect(judged)}" for judged in claims if judged.num_tests]
     few = sum(judged.verdict == "too few seeds" for judged in claims)
     if few:
         claims_of = f"{few} claim{'s' if few > 1 else ''} of the paper"

@@ -58,7 +58,6 @@ def test_an_effect_is_in_points_whatever_the_columns_unit(suite, train, tmp_path
     assert found.shown.estimate.mean == pytest.approx(4.0)
     assert (found.verdict, str(found)) == ("same direction", "same direction at laptop scale")
     assert (found.shown.num_seeds, found.shown.paper) == (5, 3.0)
-    assert found.suites == ("own",)
 
 
 def test_at_the_papers_own_scale_the_verdict_says_so_by_itself(suite, train, tmp_path):

@@ -7,7 +7,7 @@ from leaderboards.figures import draw_claims
 from leaderboards.figures.claim_effects import count_others, draw_effects, standardize
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.significance.estimates import single
-from leaderboards.significance.verdicts import Judgment, Measured, Question
+from leaderboards.significance.verdicts import Measured
 from suite.spec.claims import Claim, PaperClaims, number
 
 CLAIM = Claim(
@@ -21,7 +21,7 @@ PAPER = PaperClaims(name="own", title="Our paper", claims=(CLAIM,))
 
 def judged(verdict="same direction", paper=3.0, seeds=(1.0, 2.0, 3.0, 4.0, 5.0), **measured):
     effect = Measured(single(dict(enumerate(seeds))), paper, **measured)
-    return JudgedClaim(PAPER, CLAIM, "laptop", Question(CLAIM.name, [effect]), Judgment(verdict, 0.01, 0.01, 1), ())
+    return JudgedClaim(CLAIM.name, [effect], verdict=verdict, paper=PAPER, claim=CLAIM, scale="laptop")
 
 
 def texts(canvas):
