@@ -68,14 +68,8 @@ def view_boards_effects(leaderboard: Leaderboard) -> EffectsView | None:
 
 
 def _view(name: str, cell: Cell | None, plot: Plot | None, paper_plot: Plot | None) -> EffectView:
-    has_runs = cell is not None and cell.mean is not None
-    return EffectView(
-        name=name,
-        ours=format_difference(cell) if cell else NOTHING,
-        paper=format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        mean=cell.mean if cell else None,
-        papers=cell.paper if cell else None,
-        seeds=(len(cell.estimate.values) or cell.coverage.num_done) if cell and has_runs else 0,
-        plot=plot,
-        paper_plot=paper_plot,
-    )
+    if cell is None:
+        return EffectView(name, NOTHING, NOTHING, None, None, 0, plot, paper_plot)
+    ours, paper = format_difference(cell), format_signed(cell.paper, paper_decimals(cell))
+    seeds = 0 if cell.mean is None else len(cell.estimate.values) or cell.coverage.num_done
+    return EffectView(name, ours, paper, cell.mean, cell.paper, seeds, plot, paper_plot)

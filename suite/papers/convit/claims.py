@@ -44,20 +44,18 @@ def _on(percent: str, family: str) -> Effect:
     return number("sample_efficiency", percent, f"{family}_top1")
 
 
-def _gain_on(percent: str) -> Effect:
-    """Of ConViT-S over DeiT-S."""
-    return _on(percent, "convit") - _on(percent, "deit")
-
-
 _RISE = mean_of(_on("100", family) - _on("5", family) for family in recipes.TITLES)
 """The positive control of whatever speaks of scarce images: accuracy rises with the share, by the mean of both."""
 
 
-def _gain_on_cifar100(size: str) -> Effect:
-    better, baseline = (number("convit_cifar100", size, f"{model}_best_top1") for model in ("convit", "deit"))
-    return better - baseline
+def _gain_in(suite: str, row: str, metric: str = "top1") -> Effect:
+    """Of ConViT over DeiT in a row."""
+    return number(suite, row, f"convit_{metric}") - number(suite, row, f"deit_{metric}")
 
 
+_gain_on = partial(_gain_in, "sample_efficiency")
+_gain_on_cifar100 = partial(_gain_in, "convit_cifar100", metric="best_top1")
+_gain_on_images = partial(_gain_in, "convit_shuffled")
 _table4 = partial(number, "convit_distillation")
 _TAUGHT, _UNTAUGHT = "Hard distillation", "No distillation"
 
@@ -341,11 +339,7 @@ def _table3(better: str, baseline: str, column: str = "full_data_top1") -> Effec
     return number("convit_ablation", _ROWS[better], column) - number("convit_ablation", _ROWS[baseline], column)
 
 
-def _tenth(better: str, baseline: str) -> Effect:
-    """The same on a tenth of them."""
-    return _table3(better, baseline, "ten_percent_data_top1")
-
-
+_tenth = partial(_table3, column="ten_percent_data_top1")
 _claim_of_table_3 = partial(claim, "Sec. 4, Table 3")
 
 _ABLATION = {
@@ -435,10 +429,6 @@ _MASKING = {
 }
 
 # -- a control of ours
-
-
-def _gain_on_images(images: str) -> Effect:
-    return number("convit_shuffled", images, "convit_top1") - number("convit_shuffled", images, "deit_top1")
 
 
 _CONTROL = {

@@ -50,7 +50,8 @@ def test_claims_that_are_not_drawn_are_counted():
 
 
 def test_primary_claims_come_first_under_names_that_are_spelt_as_in_the_statements():
-    primary = dataclasses.replace(judged(), claim=CLAIM.model_copy(update={"name": "first", "primary": "2026-11-25"}))
+    named = CLAIM.model_copy(update={"name": "first", "primary": "2026-11-25"})
+    primary = dataclasses.replace(judged(), claim=named, is_primary=True)
     labels = draw_effects([judged(), primary]).axes[0].get_yticklabels()
     assert [label.get_text() for label in labels] == ["First", "ConViT helps DeiTs"]
 
