@@ -83,10 +83,10 @@ def standardize(judged: JudgedClaim) -> EffectRow | None:
     sd, mean, interval = estimate.sd, estimate.mean, estimate.interval
     if judged.verdict not in COLORS or not sd or mean is None or interval is None:
         return None
-    margin = -shown.margin / sd, shown.margin / sd if shown.relation == "equal" else math.inf
+    low, high = shown.limits
     paper = None if shown.paper is None else shown.paper / sd
     reach = interval.low / sd, interval.high / sd
-    return EffectRow(judged, mean / sd, reach, paper, None if shown.relation == "greater" else margin)
+    return EffectRow(judged, mean / sd, reach, paper, None if shown.relation == "greater" else (low / sd, high / sd))
 
 
 def count_others(claims: Sequence[JudgedClaim]) -> str:

@@ -123,11 +123,11 @@ def t_test(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, wideni
     return Sides(*(float(p) for p in stdtr(len(d) - 1, (-t, t))))
 
 
-def within(d: Sequence[float], margin: float, least_sd: float = 0.0) -> Sides:
-    """Test whether the mean is within a margin of zero, and whether it is beyond: p < 0.05 where the 95 % interval lies
-    on one side of the margin."""
-    low, high = t_test(d, -margin, least_sd), t_test(d, margin, least_sd)
-    return Sides(max(low.holds, high.fails), min(low.fails, high.holds))
+def within(d: Sequence[float], low: float, high: float, least_sd: float = 0.0) -> Sides:
+    """Test whether the mean is between two limits, and whether it is beyond: p < 0.05 where the 95 % interval lies
+    between them, or beyond one. No worse than a margin is between minus that margin and infinity."""
+    above, below = t_test(d, low, least_sd), t_test(d, high, least_sd)
+    return Sides(max(above.holds, below.fails), min(above.fails, below.holds))
 
 
 def passes_control(d: Sequence[float], least_sd: float = 0.0) -> bool:

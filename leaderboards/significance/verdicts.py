@@ -64,7 +64,7 @@ def p_value_of_paper(estimate: Estimate, printed: Printed) -> float | None:
 
 def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
     gaps = [value - printed.value for value in estimate.vector]
-    if within(gaps, printed.margin, estimate.least_sd).holds < SIGNIFICANCE:
+    if within(gaps, -printed.margin, printed.margin, estimate.least_sd).holds < SIGNIFICANCE:
         return "reproduced"
     return "contradicted" if p is not None and p < SIGNIFICANCE else "undecided"
 
@@ -90,14 +90,16 @@ class Measured:
     why_untestable: str = ""
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The limits between which the claim says that the effect is."""
+        low = 0.0 if self.relation == "greater" else -self.margin
+        return low, self.margin if self.relation == "equal" else math.inf
+
+    @property
     def sides(self) -> Sides:
         """The one-sided p-values of what the claim says, and of its opposite."""
-        if self.relation == "equal":
-            return within(self.estimate.vector, self.margin, self.estimate.least_sd)
-        if self.relation == "no worse":
-            return self.estimate.t_test(-self.margin)
-        sides = self.estimate.t_test()
-        if not self.is_at_papers_scale:
+        sides = within(self.estimate.vector, *self.limits, self.estimate.least_sd)
+        if self.relation != "greater" or not self.is_at_papers_scale:
             return sides
         return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.t_test(self._half).fails)
 
@@ -119,12 +121,8 @@ class Measured:
     @property
     def points_the_other_way(self) -> bool:
         """Whether its mean is not what the claim says, significantly or not."""
-        mean = self.estimate.mean
-        if mean is None:
-            return False
-        if self.relation == "greater":
-            return mean < 0
-        return mean < -self.margin or (self.relation == "equal" and mean > self.margin)
+        mean, (low, high) = self.estimate.mean, self.limits
+        return mean is not None and not low <= mean <= high
 
     @property
     def num_seeds(self) -> int:
