@@ -199,13 +199,11 @@ def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
     """The effect in the paper's numbers; None where it prints only the direction."""
     if effect.paper is not None:
         return effect.paper
-    total = effect.constant
-    for term, cell in zip(effect.terms, cells, strict=True):
-        if cell.paper is None or term.logged is not None:
-            return None
-        size = in_points(cell.metric) * cell.paper
-        total += term.weight * (to_log_odds(size) if effect.log_odds else size)
-    return total
+    printed = [in_points(cell.metric) * cell.paper for cell in cells if cell.paper is not None]
+    if len(printed) < len(effect.terms) or any(term.logged for term in effect.terms):
+        return None
+    sizes = map(to_log_odds, printed) if effect.log_odds else printed
+    return effect.constant + sum(term.weight * size for term, size in zip(effect.terms, sizes, strict=True))
 
 
 def read_logged(run: RunDirectory, logged: Logged) -> float | None:

@@ -16,6 +16,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -155,11 +156,9 @@ def adjust(p_values: Sequence[float]) -> list[float]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values by Holm's step-down method: of ranks, which compare all pairs."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [0.0] * len(p_values), 0.0
-    for position, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - position) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
+    steps = (min(1.0, (len(order) - position) * p_values[i]) for position, i in enumerate(order))
+    adjusted = dict(zip(order, accumulate(steps, max), strict=True))
+    return [adjusted[i] for i in range(len(order))]
 
 
 def levels(looks: tuple[int, ...]) -> tuple[float, ...]:

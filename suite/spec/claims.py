@@ -147,29 +147,16 @@ def paper_claims(paper: Paper, *claims: Mapping[str, partial[Claim]]) -> PaperCl
     return PaperClaims(name=paper.name, title=paper.title, claims=named)
 
 
-def number(
-    suite: str, row: tuple[str, ...] | str, column: str, table: str = "", reading: Logged | None = None
-) -> Effect:
-    """Make the effect that is one cell's number.
+def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "", **reading: Any) -> Effect:
+    """Make the effect that is one number.
 
     Args:
         suite, row, column, table: cell; "" is the suite's first table.
-        reading: what its runs have logged, in place of its own number.
+        reading: fields of ``Logged``, for what the cell's runs have logged in place of the number that it shows.
     """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
-    return Effect(terms=(Term(weight=1.0, suite=suite, place=place, logged=reading),))
-
-
-def logged(
-    suite: str, row: tuple[str, ...] | str, column: str, metric: str, *, table: str = "", **reading: Any
-) -> Effect:
-    """Make the effect that is one number of what a cell's runs have logged.
-
-    Args:
-        suite, row, column, table: cell of these runs.
-        metric, reading: fields of ``Logged``.
-    """
-    return number(suite, row, column, table, Logged(metric=metric, **reading))
+    logged = Logged(**reading) if reading else None
+    return Effect(terms=(Term(weight=1.0, suite=suite, place=place, logged=logged),))
 
 
 def scaled(effect: Effect, factor: float) -> Effect:

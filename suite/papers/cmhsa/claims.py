@@ -8,7 +8,7 @@ from functools import partial
 
 from suite.papers.cmhsa import PAPER, recipes
 from suite.papers.cmhsa.cmhsa_cifar100 import rows
-from suite.spec.claims import Effect, claim, logged, number, paper_claims
+from suite.spec.claims import Effect, claim, number, paper_claims
 
 _ROWS = {row[0]: row for row in rows(recipes.PAPER_SCALE)}
 """Table 1's rows by their models."""
@@ -24,7 +24,7 @@ def _top1(model: str) -> Effect:
 def _loss(start: str, warmup: str, epoch: int) -> Effect:
     """The validation loss on the way, by Fig. 2's axis."""
     row, table = (start, warmup), "warmup_and_initialization"
-    return logged("cmhsa_warmup", row, "top1", "test_loss", at=epoch / _EPOCHS, table=table)
+    return number("cmhsa_warmup", row, "top1", table, metric="test_loss", at=epoch / _EPOCHS)
 
 
 _claim_of_table_1 = partial(claim, "Sec. 4.2, Table 1")

@@ -19,7 +19,7 @@ from itertools import pairwise
 from suite.papers.convit import PAPER, recipes
 from suite.papers.convit.convit_ablation import ROWS
 from suite.papers.convit.sample_efficiency import FRACTIONS
-from suite.spec.claims import Effect, above, below, claim, logged, mean_of, number, paper_claims, scaled, trend
+from suite.spec.claims import Effect, above, below, claim, mean_of, number, paper_claims, scaled, trend
 
 _EPOCHS = 300
 _ANOTHER_SET = {"laptop": "The data set is another: CIFAR-10, not CIFAR-100."}
@@ -167,7 +167,7 @@ _HARDLY = 0.1
 """A mean gate below which position counts as ignored: Fig. 17 has 0.093 in layer 7, where the text says 0."""
 
 
-_nonlocality = partial(logged, "convit_probes", column="mean_nonlocality", metric="nonlocality")
+_nonlocality = partial(number, "convit_probes", column="mean_nonlocality", metric="nonlocality")
 _mean_nonlocality = partial(number, "convit_probes", column="mean_nonlocality")
 _mean_gate = partial(number, "convit_probes", column="mean_gate")
 _claim_of_locality = partial(claim, unit="patches")
@@ -186,7 +186,7 @@ def _approach(model: str, layer: int) -> Effect:
 
 
 def _gate(size: str, layer: int) -> Effect:
-    effect = logged("convit_probes", f"ConViT-{size}", "mean_gate", "gates", layer=layer)
+    effect = number("convit_probes", f"ConViT-{size}", "mean_gate", metric="gates", layer=layer)
     printed = _GATES_OF_FIG_17.get(layer) if size == "S" else None
     return effect.model_copy(paper=printed)
 
@@ -196,7 +196,8 @@ def _deep_gates(size: str) -> Iterable[Effect]:
 
 
 def _first_layers_of_student(row: str) -> Effect:
-    return mean_of(logged("convit_distillation", row, "deit_s", "nonlocality", layer=layer) for layer in range(1, 5))
+    read = partial(number, "convit_distillation", row, "deit_s", metric="nonlocality")
+    return mean_of(read(layer=layer) for layer in range(1, 5))
 
 
 _NONLOCALITY = {
@@ -305,7 +306,7 @@ _GATES = {
 
 
 _strength = partial(number, "convit_locality", column="top1")  # of so many GPSA layers, and by their strength
-_after_20_epochs = partial(logged, "convit_locality", column="top1", metric="top1_percent", at=20 / _EPOCHS)
+_after_20_epochs = partial(number, "convit_locality", column="top1", metric="top1_percent", at=20 / _EPOCHS)
 _NINE_LAYERS, _NO_LAYERS = ("9", "1"), ("0", "1")
 
 _LOCALITY = {
@@ -378,7 +379,7 @@ _ABLATION = {
 }
 
 
-_figure9 = partial(logged, "convit_psa", column="top1", metric="top1_percent")
+_figure9 = partial(number, "convit_psa", column="top1", metric="top1_percent")
 _PSA, _DEIT_B = "ConViT-B, vanilla PSA", "DeiT-B"
 _EARLY = 30 / _EPOCHS
 

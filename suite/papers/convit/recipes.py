@@ -21,19 +21,13 @@ TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}
 SIZES = ("Ti", "Ti+", "S", "S+", "B", "B+")
 PLUS_SIZES = ("Ti+", "S+", "B+")
 SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
-    ("Ti", "deit"): (3, 192),
-    ("Ti", "convit"): (4, 192),
-    ("Ti+", "deit"): (4, 256),
-    ("Ti+", "convit"): (4, 256),
-    ("S", "deit"): (6, 384),
-    ("S", "convit"): (9, 432),
-    ("S+", "deit"): (9, 576),
-    ("S+", "convit"): (9, 576),
-    ("B", "deit"): (12, 768),
-    ("B", "convit"): (16, 768),
-    ("B+", "deit"): (16, 1024),
-    ("B+", "convit"): (16, 1024),
-}
+    ("Ti", "deit"): (3, 192), ("Ti", "convit"): (4, 192),
+    ("Ti+", "deit"): (4, 256), ("Ti+", "convit"): (4, 256),
+    ("S", "deit"): (6, 384), ("S", "convit"): (9, 432),
+    ("S+", "deit"): (9, 576), ("S+", "convit"): (9, 576),
+    ("B", "deit"): (12, 768), ("B", "convit"): (16, 768),
+    ("B+", "deit"): (16, 1024), ("B+", "convit"): (16, 1024),
+}  # fmt: skip
 """Heads and embedding dimension of Table 1's twelve models, in its order."""
 
 

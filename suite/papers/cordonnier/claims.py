@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 
 from suite.papers.cordonnier import PAPER
-from suite.spec.claims import Effect, claim, logged, mean_of, number, paper_claims
+from suite.spec.claims import Effect, claim, mean_of, number, paper_claims
 
 _EARLY = 30 / 300
 """The share of the training by which "faster to converge" is read: the text names none."""
@@ -26,8 +26,8 @@ _OTHER_HEADS = dict.fromkeys(("laptop", "desktop"), _WHY_OTHER)
 
 
 _accuracy = partial(number, "cordonnier_cifar10", column="accuracy")
-_on_the_way = partial(logged, "cordonnier_cifar10", column="accuracy", metric="top1_percent", at=_EARLY)
-_heads = partial(logged, "cordonnier_heads", column="mean_nonlocality")
+_on_the_way = partial(number, "cordonnier_cifar10", column="accuracy", metric="top1_percent", at=_EARLY)
+_heads = partial(number, "cordonnier_heads", column="mean_nonlocality")
 _nonlocality = partial(_heads, metric="nonlocality")
 _distance = partial(_heads, metric="centers", of_heads="distance to nearest")
 _aspect = partial(_heads, metric="precisions", of_heads="log aspect")

@@ -17,7 +17,7 @@ from itertools import product, starmap
 
 from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
-from suite.spec.claims import Effect, claim, logged, mean_of, number, paper_claims
+from suite.spec.claims import Effect, claim, mean_of, number, paper_claims
 from suite.spec.profile import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")
@@ -253,7 +253,7 @@ _PSEUDO_INPUT = {
 # -- Figures 3 to 6: attention maps
 
 
-_beside = partial(logged, "init_attention_maps", column="top1", metric="between", of_heads="mass one step away", at=0.0)
+_beside = partial(number, "init_attention_maps", column="top1", metric="between", of_heads="mass one step away", at=0.0)
 """How much a patch attends to those beside it."""
 
 _claim_of_maps = partial(claim, unit="percent of attention")
