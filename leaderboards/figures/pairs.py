@@ -16,37 +16,37 @@ from leaderboards.text.notation import format_signed
 from suite.spec.figures import PairFigure
 from suite.spec.profile import Place
 
-_LINES = ("--", "-")  # of the baseline and the better model
-
 
 def draw_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run has finished. Runs that were evaluated only at the end get no curves."""
     curves = find_curves(figure, leaderboard)
     if not curves:
         return None
-    colors = _shade(figure, leaderboard)
+    pairs, names = figure.pairs.items(), [figure.baseline, figure.better]
+    labels = [label for label, of in pairs if leaderboard.cell(of.baseline) or leaderboard.cell(of.better)]
+    models = list(zip(names, (color for color, _ in style.marks(names)), ("--", "-"), strict=True))
+    marks = {
+        f"{name} ({label})": (shade, style.MARKERS[i % len(style.MARKERS)], line)
+        for name, color, line in models
+        for i, (label, shade) in enumerate(zip(labels, style.shades(color, len(labels)), strict=True))
+    }
+    bars = {label: marks[f"{figure.better} ({label})"][0] for label in labels}
     others = _name_partial(figure, leaderboard), name_missing(leaderboard, _places(figure), curves)
     if all(len(curve.epochs) == 1 for curve in curves.values()):
-        seeds = count_seeds(curves.values())
-        note = f"Seeds: {seeds}. Only at the end were all of them evaluated: no curves over the epochs."
-        canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, note, *others)
-        _draw_gains(canvas.subplots(), figure, leaderboard, colors)
+        note = "Only at the end were all of them evaluated: no curves over the epochs."
+        seeds = f"Seeds: {count_seeds(curves.values())}."
+        canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, seeds, note, *others)
+        _draw_gains(canvas.subplots(), figure, leaderboard, bars)
         return canvas
     canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, name_num_seeds(curves.values(), len(curves)), *others)
     axes, right = canvas.subplots(1, 2, width_ratios=(5, 3))
-    marks = {
-        _title(name, label): (shade, style.MARKERS[i % len(style.MARKERS)], line)
-        for i, (label, shades) in enumerate(colors.items())
-        for name, shade, line in zip(_names(figure), shades, _LINES, strict=True)
-    }
     style.draw_curves(axes, curves, marks)
     epochs = "Epochs \N{MULTIPLICATION SIGN} fraction of the images" if figure.over_whole_sets else "Epoch"
     axes.set(xlabel=epochs, ylabel=figure.y_label)
-    _draw_gains(right, figure, leaderboard, colors)
-    grays = zip(style.shades(style.NEUTRAL, len(colors)), style.MARKERS, strict=False)
-    what = style.legend_entries(zip(colors, grays, strict=False), linewidth=0, markersize=5)
-    lines = zip(_names(figure), style.marks(_names(figure)), _LINES, strict=True)
-    whose = [{"label": name, "color": color, "linestyle": line} for name, (color, _), line in lines]
+    _draw_gains(right, figure, leaderboard, bars)
+    grays = zip(style.shades(style.NEUTRAL, len(labels)), style.MARKERS, strict=False)
+    what = style.legend_entries(zip(labels, grays, strict=False), linewidth=0, markersize=5)
+    whose = [{"label": name, "color": color, "linestyle": line} for name, color, line in models]
     style.add_legend(canvas, what, whose, most=5)
     return canvas
 
@@ -63,41 +63,22 @@ def find_curves(figure: PairFigure, leaderboard: Leaderboard) -> dict[str, Curve
     return curves
 
 
-def _names(figure: PairFigure) -> list[str]:
-    return [figure.baseline, figure.better]
-
-
-def _title(name: str, label: str) -> str:
-    """Of a model of the pair called ``label``."""
-    return f"{name} ({label})"
-
-
 def _places(figure: PairFigure) -> dict[str, Place]:
     return {
-        _title(name, label): place
+        f"{name} ({label})": place
         for label, pair in figure.pairs.items()
         for name, place in ((figure.baseline, pair.baseline), (figure.better, pair.better))
     }
 
 
-def _shade(figure: PairFigure, leaderboard: Leaderboard) -> dict[str, tuple[str, ...]]:
-    """The colours of both models of each pair that this profile plans: a shade of their own."""
-    pairs = figure.pairs.items()
-    labels = [label for label, of in pairs if leaderboard.cell(of.baseline) or leaderboard.cell(of.better)]
-    of_models = (style.shades(color, len(labels)) for color, _ in style.marks(_names(figure)))
-    return dict(zip(labels, zip(*of_models, strict=True), strict=True))
-
-
-def _draw_gains(
-    axes: Axes, figure: PairFigure, leaderboard: Leaderboard, colors: Mapping[str, tuple[str, ...]]
-) -> None:
+def _draw_gains(axes: Axes, figure: PairFigure, leaderboard: Leaderboard, colors: Mapping[str, str]) -> None:
     """A bar for each pair; none where a run is not there, or failed."""
     style.tidy(axes)
     axes.axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
-    for x, (label, shades) in enumerate(colors.items()):
+    for x, (label, color) in enumerate(colors.items()):
         cell = leaderboard.cell(figure.pairs[label].gain)
         if cell is not None and cell.mean is not None and cell.is_usable:
-            _draw_gain(axes, x, cell, cell.mean, shades[-1])
+            _draw_gain(axes, x, cell, cell.mean, color)
     axes.set_xticks(range(len(colors)), labels=list(colors))
     axes.margins(y=0.12)
     axes.set(xlim=(-0.6, len(colors) - 0.4), xlabel=figure.pairs_label, ylabel=figure.gain_label)
