@@ -71,10 +71,9 @@ class Effect(Frozen):
 
     def __sub__(self, other: Effect) -> Effect:
         """By how much this effect exceeds another."""
-        turned = [term.model_copy(weight=-term.weight) for term in other.terms]
-        known = self.paper is not None and other.paper is not None
-        paper = (self.paper or 0.0) - (other.paper or 0.0) if known else None
-        return Effect(terms=(*self.terms, *turned), constant=self.constant - other.constant, paper=paper)
+        turned = scaled(other, -1)
+        paper = None if self.paper is None or turned.paper is None else self.paper + turned.paper
+        return Effect(terms=self.terms + turned.terms, constant=self.constant + turned.constant, paper=paper)
 
 
 class Claim(Frozen):
