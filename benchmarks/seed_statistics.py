@@ -275,7 +275,7 @@ def _of_claims(grids: int) -> Iterator[Line]:
 def _of_margins(grids: int) -> Iterator[Line]:
     for margin, n in ((1.0, 8), (1.0, 12), (1.5, 5), (1.5, 8)):
         apart, alike = effects(grids, n, -margin).tolist(), effects(grids, n).tolist()
-        rates = [percent(2 * rules.within(v, -margin, margin).holds < 0.05 for v in of) for of in (apart, alike)]
+        rates = [percent(2 * rules.within(v, (-margin, margin)).holds < 0.05 for v in of) for of in (apart, alike)]
         rates += [percent(2 * rules.t_test(v, -margin).holds < 0.05 for v in of) for of in (apart, alike)]
         of = "equal {:.1f} at the margin, {:.0f} at 0; no worse {:.1f}, {:.0f}".format(*rates)
         yield "equal, no worse", f"margin {margin:g}, n {n}", of

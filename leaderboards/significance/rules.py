@@ -124,10 +124,10 @@ def t_test(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, wideni
     return Sides(*(float(p) for p in stdtr(len(d) - 1, (-t, t))))
 
 
-def within(d: Sequence[float], low: float, high: float, least_sd: float = 0.0) -> Sides:
+def within(d: Sequence[float], limits: tuple[float, float], least_sd: float = 0.0) -> Sides:
     """Test whether the mean is between two limits, and whether it is beyond: p < 0.05 where the 95 % interval lies
     between them, or beyond one. No worse than a margin is between minus that margin and infinity."""
-    above, below = t_test(d, low, least_sd), t_test(d, high, least_sd)
+    above, below = (t_test(d, limit, least_sd) for limit in limits)
     return Sides(max(above.holds, below.fails), min(above.fails, below.holds))
 
 

@@ -64,7 +64,7 @@ def p_value_of_paper(estimate: Estimate, printed: Printed) -> float | None:
 
 def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
     gaps = [value - printed.value for value in estimate.vector]
-    if within(gaps, -printed.margin, printed.margin, estimate.least_sd).holds < SIGNIFICANCE:
+    if within(gaps, (-printed.margin, printed.margin), estimate.least_sd).holds < SIGNIFICANCE:
         return "reproduced"
     return "contradicted" if p is not None and p < SIGNIFICANCE else "undecided"
 
@@ -98,7 +98,7 @@ class Measured:
     @property
     def sides(self) -> Sides:
         """The one-sided p-values of what the claim says, and of its opposite."""
-        sides = within(self.estimate.vector, *self.limits, self.estimate.least_sd)
+        sides = within(self.estimate.vector, self.limits, self.estimate.least_sd)
         if self.relation != "greater" or not self.is_at_papers_scale:
             return sides
         return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.t_test(self._half).fails)
