@@ -122,7 +122,7 @@ def papers(grids: int, n: int, null: float, num_claims: int = 28) -> tuple[float
             vectors = means[:, None] + 0.8 * math.sqrt(1.7) * rng.normal(size=(size, n))
             questions.append(Question("", [Measured(single(dict(enumerate(v)))) for v in vectors.tolist()]))
             truth.append(kind)
-        signs = [SIGNS[judgment.verdict] for judgment in judge_claims(questions)]
+        signs = [SIGNS[judged.verdict] for judged in judge_claims(questions)]
         wrong = sum(sign not in (0, kind) for sign, kind in zip(signs, truth, strict=True))
         false.append(wrong / max(1, sum(map(abs, signs))))
         with_one.append(wrong > 0)
@@ -275,7 +275,7 @@ def _of_claims(grids: int) -> Iterator[Line]:
 def _of_margins(grids: int) -> Iterator[Line]:
     for margin, n in ((1.0, 8), (1.0, 12), (1.5, 5), (1.5, 8)):
         apart, alike = effects(grids, n, -margin).tolist(), effects(grids, n).tolist()
-        rates = [percent(2 * rules.within(v, margin).holds < 0.05 for v in of) for of in (apart, alike)]
+        rates = [percent(2 * rules.within(v, (-margin, margin)).holds < 0.05 for v in of) for of in (apart, alike)]
         rates += [percent(2 * rules.t_test(v, -margin).holds < 0.05 for v in of) for of in (apart, alike)]
         of = "equal {:.1f} at the margin, {:.0f} at 0; no worse {:.1f}, {:.0f}".format(*rates)
         yield "equal, no worse", f"margin {margin:g}, n {n}", of

@@ -100,7 +100,7 @@ def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim
         files = {suffix: out / f"{name}.{figure.name}.{suffix}" for suffix in ("svg", "png", "pdf")}
         if all(path.exists() for path in files.values()):
             pictures[figure.name] = {suffix: path.read_bytes() for suffix, path in files.items()}
-    shown = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
+    shown = [judged for judged in claims if leaderboard.suite.name in judged.claim.suites and judged.scale == name]
     page = render_suite_page(leaderboard, pictures, shown, above=".." if has_index else "")
     write_atomically(out / f"{name}.html", page.encode())
 

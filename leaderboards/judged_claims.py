@@ -16,7 +16,7 @@ from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, derive, single
 from leaderboards.significance.rules import SIGNIFICANCE, levels, passes_control, to_log_odds
-from leaderboards.significance.verdicts import ClaimVerdict, Judgment, Measured, Question, judge_claims
+from leaderboards.significance.verdicts import Measured, Question, judge_claims
 from suite.papers import list_claims
 from suite.spec.claims import Claim, Effect, Logged, OfHeads, PaperClaims, Term
 from suite.store.run_directory import RunDirectory
@@ -31,29 +31,18 @@ class _NoSuchLayerError(Exception):
     """A claim names a layer that the networks of this scale do not have."""
 
 
-@dataclass(frozen=True)
-class JudgedClaim:
+@dataclass(frozen=True, kw_only=True)
+class JudgedClaim(Question):
     """A claim at one scale."""
 
     paper: PaperClaims
     claim: Claim
     scale: str
-    question: Question
-    judgment: Judgment
-    suites: tuple[str, ...]
-
-    @property
-    def verdict(self) -> ClaimVerdict:
-        return self.judgment.verdict
-
-    @property
-    def effects(self) -> Sequence[Measured]:
-        return self.question.effects
 
     @property
     def shown(self) -> Measured:
         """The effect that decides the claim."""
-        return self.question.deciding[0]
+        return self.deciding[0]
 
     @property
     def unit(self) -> str:
@@ -66,9 +55,9 @@ class JudgedClaim:
         """Why the claim, or a part of it, cannot be tested at this scale, or not yet."""
         if reason := self.claim.not_testable.get(self.scale):
             return (reason,)
-        waits = self.judgment.p is None and self.question.unjudged is None
+        waits = self.p is None and self.unjudged is None
         parts = dict.fromkeys(effect.why_untestable for effect in self.effects)
-        return tuple(filter(None, [*parts, f"Tested only if {self.claim.after} holds." * waits]))
+        return tuple(filter(None, [*parts, f"Tested only if {self.after} holds." * waits]))
 
     @property
     def num_hold(self) -> int:
@@ -85,7 +74,7 @@ class JudgedClaim:
         """Further seeds for a power of 80 % in all effects; None where that is not known."""
         needed = [effect.seeds_needed for effect in self.effects]
         known = [count for count in needed if count is not None]
-        return max(0, max(known) - self.shown.num_seeds) if known and len(known) == len(needed) else None
+        return max(0, max(known) - self.shown.num_seeds) if len(known) == len(needed) else None
 
     def __str__(self) -> str:
         """``same direction at laptop scale``."""
@@ -105,11 +94,10 @@ def judge(
         known = []
         for claim in paper.claims:
             with contextlib.suppress(_NoSuchLayerError):
-                if cells := _find_cells(claim.effects, find_leaderboard):
-                    known.append((claim, _ask(claim, cells, find_leaderboard, scale)))
-        judgments = judge_claims([question for _, question in known], scale == "paper")
-        for (claim, question), judgment in zip(known, judgments, strict=True):
-            judged.append(JudgedClaim(paper, claim, scale, question, judgment, claim.suites))
+                cells = [_find_cells(effect, find_leaderboard) for effect in claim.effects]
+                if all(cells):
+                    known.append(_ask(paper, claim, cells, find_leaderboard, scale))
+        judged += judge_claims(known)
     return judged
 
 
@@ -120,7 +108,9 @@ def _level(claim: Claim, num_seeds: int, find_leaderboard: FindLeaderboard) -> f
     return min((level for looks in of_looks for seeds, level in looks if seeds >= num_seeds), default=SIGNIFICANCE)
 
 
-def _ask(claim: Claim, cells: Sequence[Sequence[Cell]], find_leaderboard: FindLeaderboard, scale: str) -> Question:
+def _ask(
+    paper: PaperClaims, claim: Claim, cells: Sequence[Sequence[Cell]], find_leaderboard: FindLeaderboard, scale: str
+) -> JudgedClaim:
     """Measure a claim's effects. It is settled where a run failed, or where the claim says that it is not testable."""
     failed = any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect)
     effects = [
@@ -134,13 +124,16 @@ def _ask(claim: Claim, cells: Sequence[Sequence[Cell]], find_leaderboard: FindLe
         )
         for effect, of_effect in zip(claim.effects, cells, strict=True)
     ]
-    return Question(
+    return JudgedClaim(
         name=claim.name,
         effects=effects,
         settled="failed runs" if failed else "not testable here" if scale in claim.not_testable else None,
         is_primary=bool(claim.primary),
         after=claim.after,
         level=_level(claim, min(effect.num_seeds for effect in effects), find_leaderboard),
+        paper=paper,
+        claim=claim,
+        scale=scale,
     )
 
 
@@ -148,10 +141,10 @@ def _fails_control(effect: Effect, find_leaderboard: FindLeaderboard) -> str:
     """Why an effect is not testable by its positive control; "" if that passes, or if there is none."""
     if effect.control is None:
         return ""
-    cells = _find_cells([effect.control], find_leaderboard)
+    cells = _find_cells(effect.control, find_leaderboard)
     if not cells:
         return "Its positive control is not in this profile."
-    control = _estimate(effect.control, cells[0])
+    control = _estimate(effect.control, cells)
     if passes_control(control.vector, control.least_sd):
         return ""
     found = "no runs" if control.mean is None else f"{control.mean:+.2g}, one-sided p {control.t_test().holds:.2g}"
@@ -171,16 +164,11 @@ def _find_late(effect: Effect, cells: Sequence[Cell]) -> str:
     return f"Read after {read} % of the training, not {claimed} %." if late else ""
 
 
-def _find_cells(effects: Iterable[Effect], find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
-    """The cells of each effect's terms; none where this scale leaves a place empty."""
-    found = []
-    for effect in effects:
-        leaderboard = [(find_leaderboard(term.suite), term.place) for term in effect.terms]
-        known = [cell for of, place in leaderboard if of is not None and (cell := of.cell(place)) is not None]
-        if len(known) < len(effect.terms):
-            return []
-        found.append(known)
-    return found
+def _find_cells(effect: Effect, find_leaderboard: FindLeaderboard) -> list[Cell]:
+    """The cells of an effect's terms; none where this scale leaves a place empty."""
+    boards = [(find_leaderboard(term.suite), term.place) for term in effect.terms]
+    known = [cell for of, place in boards if of is not None and (cell := of.cell(place)) is not None]
+    return known if len(known) == len(boards) else []
 
 
 def _estimate(effect: Effect, cells: Sequence[Cell]) -> Estimate:
@@ -211,13 +199,11 @@ def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
     """The effect in the paper's numbers; None where it prints only the direction."""
     if effect.paper is not None:
         return effect.paper
-    total = effect.constant
-    for term, cell in zip(effect.terms, cells, strict=True):
-        if cell.paper is None or term.logged is not None:
-            return None
-        size = in_points(cell.metric) * cell.paper
-        total += term.weight * (to_log_odds(size) if effect.log_odds else size)
-    return total
+    printed = [in_points(cell.metric) * cell.paper for cell in cells if cell.paper is not None]
+    if len(printed) < len(effect.terms) or any(term.logged for term in effect.terms):
+        return None
+    sizes = map(to_log_odds, printed) if effect.log_odds else printed
+    return effect.constant + sum(term.weight * size for term, size in zip(effect.terms, sizes, strict=True))
 
 
 def read_logged(run: RunDirectory, logged: Logged) -> float | None:

@@ -94,7 +94,7 @@ def find_claims(leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
     name are read from the store."""
     name = leaderboard.suite.name
     claims = _judge(leaderboard.profile_name, {name: leaderboard}, store)
-    return [judged for judged in claims if name in judged.suites]
+    return [judged for judged in claims if name in judged.claim.suites]
 
 
 def judge_all(lines: Sequence[IndexLine], store: Path) -> list[JudgedClaim]:

@@ -7,7 +7,7 @@ the paper's, as no paper gives its own.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -42,31 +42,38 @@ class EffectRow:
     paper: float | None
     margin: tuple[float, float] | None  # in which "equal" and "no worse" hold
 
+    def count_beyond(self, side: float) -> int:
+        """The number of its effects, ours and the paper's, beyond the axis on the side -1 or 1."""
+        return sum(effect is not None and side * effect > LIMIT for effect in (self.ours, self.paper))
+
 
 def draw_effects(claims: Sequence[JudgedClaim]) -> Canvas | None:
     """The figure of the claims at one scale; None where none of them is judged or unresolved."""
     lines: list[EffectRow | str] = []  # a row, or a paper's title above its rows
     for title, of_paper in groupby(claims, lambda judged: judged.paper.title):
-        found = [row for judged in of_paper if (row := standardize(judged))]
-        lines += [title, *sorted(found, key=lambda row: not row.judged.claim.primary)] if found else []
-    rows = [line for line in lines if isinstance(line, EffectRow)]
+        found = filter(None, map(standardize, of_paper))
+        if of_title := sorted(found, key=lambda row: not row.judged.is_primary):
+            lines += [title, *of_title]
+    rows = {y: line for y, line in enumerate(lines) if isinstance(line, EffectRow)}
     if not rows:
         return None
     title = f"What the papers claim, and what our runs find at {claims[0].scale} scale"
     canvas = style.titled_canvas(title, [_NOTES], 9.2, 0.19 * len(lines) + 1)
     axes = canvas.add_subplot()
-    _lay_out(axes, lines, count_others(claims))
+    _lay_out(axes, rows, len(lines), count_others(claims))
     for y, line in enumerate(lines):
         if isinstance(line, EffectRow):
             _draw_row(axes, y, line)
         else:
             axes.axhspan(y - 0.5, y + 0.5, color="white", zorder=3)
             axes.text(-LIMIT, y, line, fontsize=8, fontweight="bold", va="center", zorder=4)
-    verdicts = [verdict for verdict in COLORS if verdict in {row.judged.verdict for row in rows}]
-    marks = [(f"ours, {verdict}", (COLORS[verdict], "o")) for verdict in verdicts]
+    verdicts = {row.judged.verdict for row in rows.values()}
+    marks = [(f"ours, {verdict}", (color, "o")) for verdict, color in COLORS.items() if verdict in verdicts]
     paper = {"label": "the paper's", "color": style.BLACK, "marker": "D", "markerfacecolor": "white", "linestyle": ""}
     band = {"label": 'margin of "equal" or "no worse"', "color": _BAND, "linewidth": 7}
-    style.add_legend(canvas, style.legend_entries(marks), [paper, band] if any(row.margin for row in rows) else [paper])
+    style.add_legend(
+        canvas, style.legend_entries(marks), [paper, band] if any(row.margin for row in rows.values()) else [paper]
+    )
     return canvas
 
 
@@ -76,24 +83,17 @@ def standardize(judged: JudgedClaim) -> EffectRow | None:
     sd, mean, interval = estimate.sd, estimate.mean, estimate.interval
     if judged.verdict not in COLORS or not sd or mean is None or interval is None:
         return None
-    margin = -shown.margin / sd, shown.margin / sd if shown.relation == "equal" else math.inf
-    return EffectRow(
-        judged,
-        ours=mean / sd,
-        interval=(interval.low / sd, interval.high / sd),
-        paper=None if shown.paper is None else shown.paper / sd,
-        margin=None if shown.relation == "greater" else margin,
-    )
+    low, high = shown.limits
+    paper = None if shown.paper is None else shown.paper / sd
+    reach = interval.low / sd, interval.high / sd
+    return EffectRow(judged, mean / sd, reach, paper, None if shown.relation == "greater" else (low / sd, high / sd))
 
 
 def count_others(claims: Sequence[JudgedClaim]) -> str:
     """``Not drawn: 20 not testable here, 3 no runs (of 66 claims).``; "" where all are drawn."""
-    others = [
-        "the same in all seeds" if judged.verdict in COLORS else judged.verdict
-        for judged in claims
-        if standardize(judged) is None
-    ]
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(others).most_common())
+    others = [judged.verdict for judged in claims if standardize(judged) is None]
+    told = Counter("the same in all seeds" if verdict in COLORS else verdict for verdict in others)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in told.most_common())
     return f"Not drawn: {counts} (of {len(claims)} claims)." if others else ""
 
 
@@ -106,12 +106,11 @@ def name_claim(judged: JudgedClaim) -> str:
     return name[0].upper() + name[1:]
 
 
-def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
+def _lay_out(axes: Axes, rows: Mapping[int, EffectRow], num_lines: int, below: str) -> None:
     """Draw the axis with the rows' labels on the left and their seeds on the right."""
-    rows = {y: line for y, line in enumerate(lines) if isinstance(line, EffectRow)}
-    left, right = (LIMIT + _ARROW * max(_count_beyond(row, side) for row in rows.values()) for side in (-1, 1))
+    left, right = (LIMIT + _ARROW * max(row.count_beyond(side) for row in rows.values()) for side in (-1, 1))
     axes.set_xlim(-left - 0.2, right + 0.2)
-    axes.set_ylim(len(lines) - 0.4, -0.5)
+    axes.set_ylim(num_lines - 0.4, -0.5)
     axes.set_xticks(range(-int(LIMIT), int(LIMIT) + 1, 2))
     axes.set_xlabel(f"Effect in standard deviations of one seed\n{below}", fontsize=9)
     axes.grid(axis="x", color=style.GRID, linewidth=0.7)
@@ -119,7 +118,7 @@ def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
     axes.set_axisbelow(True)
     axes.set_yticks(list(rows), labels=[name_claim(row.judged) for row in rows.values()])
     for label, row in zip(axes.get_yticklabels(), rows.values(), strict=True):
-        label.set_fontweight("bold" if row.judged.claim.primary else "normal")
+        label.set_fontweight("bold" if row.judged.is_primary else "normal")
     seeds = axes.twinx()
     seeds.set_ylim(axes.get_ylim())
     seeds.set_yticks([0, *rows], labels=["Seeds", *(str(row.judged.shown.num_seeds) for row in rows.values())])
@@ -136,13 +135,8 @@ def _draw_row(axes: Axes, y: int, row: EffectRow) -> None:
             axes.plot([low, high], [y, y], color=ends_color, linewidth=width, solid_capstyle="butt", zorder=zorder)
     _draw_mark(axes, row.ours, y, "o", color, color)
     if row.paper is not None:
-        is_second = _count_beyond(row, math.copysign(1, row.paper)) == 2
+        is_second = row.count_beyond(math.copysign(1, row.paper)) == 2
         _draw_mark(axes, row.paper, y, "D", style.BLACK, "white", _ARROW * is_second)
-
-
-def _count_beyond(row: EffectRow, side: float) -> int:
-    """The number of its effects, ours and the paper's, beyond the axis on the side -1 or 1."""
-    return sum(effect is not None and side * effect > LIMIT for effect in (row.ours, row.paper))
 
 
 def _draw_mark(axes: Axes, x: float, y: int, marker: str, color: str, face: str, shift: float = 0.0) -> None:

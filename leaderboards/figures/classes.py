@@ -84,10 +84,8 @@ def find_extremes(pair: PredictedPair, sign: int) -> list[int]:
 
 def _name_classes(figure: ClassFigure, leaderboard: Leaderboard, labels: Iterable[int]) -> Names:
     """The catalog's names, or numbers."""
-    experiments = [
-        e for place in figure.places if (cell := leaderboard.cell(place)) for e in cell.provenance.experiments
-    ]
-    info = CATALOG.get(experiments[0].dataset)
+    cells = filter(None, map(leaderboard.cell, figure.places))
+    info = CATALOG.get(next(one.dataset for cell in cells for one in cell.provenance.experiments))
     known = {_ALL: "all classes", **dict(enumerate(info.class_names if info else ()))}
     return {label: known.get(label, f"class {label}").replace("_", " ") for label in labels}
 

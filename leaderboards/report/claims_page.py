@@ -59,8 +59,8 @@ def _view(judged: JudgedClaim) -> dict[str, object]:
         "sort": {
             "effect": estimate.mean,
             "paper": judged.shown.paper,
-            "p": judged.judgment.p,
-            "adjusted": judged.judgment.adjusted,
+            "p": judged.p,
+            "adjusted": judged.adjusted,
             "n": judged.shown.num_seeds,
             "seeds": judged.seeds_needed,
         },

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
@@ -11,19 +12,7 @@ from leaderboards.report.pictures.plots import Plot, plot_of, scale
 from leaderboards.text.labels import label
 from leaderboards.text.notation import NOTHING, format_difference, format_signed, paper_decimals
 
-
-@dataclass(frozen=True)
-class EffectView:
-    """One effect: its texts, the numbers that it is sorted by, and its two plots."""
-
-    name: str
-    ours: str
-    paper: str
-    mean: float | None
-    papers: float | None
-    seeds: int
-    plot: Plot | None
-    paper_plot: Plot | None
+EffectView = dict[str, Any]  # one effect: its texts, the numbers that it is sorted by, and its two plots
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ def view_boards_effects(leaderboard: Leaderboard) -> EffectsView | None:
     own = [(key, of) for key, of in effects.items() if key[1] == place.column and of.difference]
     if not any(of.difference and of.difference.is_usable for _, of in own):
         of_headline = view_effects([(suite.headline.text, leaderboard.headline)])
-        return EffectsView("Difference", suite.headline.text, tuple(of_headline)) if of_headline[0].plot else None
+        return EffectsView("Difference", suite.headline.text, tuple(of_headline)) if of_headline[0]["plot"] else None
     row, column = own[0][1].baseline
     against = label(column) if column != place.column else " / ".join(filter(None, row))
     return EffectsView(
@@ -68,14 +57,9 @@ def view_boards_effects(leaderboard: Leaderboard) -> EffectsView | None:
 
 
 def _view(name: str, cell: Cell | None, plot: Plot | None, paper_plot: Plot | None) -> EffectView:
-    has_runs = cell is not None and cell.mean is not None
-    return EffectView(
-        name=name,
-        ours=format_difference(cell) if cell else NOTHING,
-        paper=format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        mean=cell.mean if cell else None,
-        papers=cell.paper if cell else None,
-        seeds=(len(cell.estimate.values) or cell.coverage.num_done) if cell and has_runs else 0,
-        plot=plot,
-        paper_plot=paper_plot,
-    )
+    view: EffectView = {"name": name, "ours": NOTHING, "paper": NOTHING, "mean": None, "papers": None, "seeds": 0}
+    if cell:
+        ours, paper = format_difference(cell), format_signed(cell.paper, paper_decimals(cell))
+        seeds = 0 if cell.mean is None else len(cell.estimate.values) or cell.coverage.num_done
+        view |= {"ours": ours, "paper": paper, "mean": cell.mean, "papers": cell.paper, "seeds": seeds}
+    return {**view, "plot": plot, "paper_plot": paper_plot}

@@ -86,8 +86,7 @@ def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:
     pairs = [(i, j) for i in range(len(estimates)) for j in range(i)]
     gaps = [difference(estimates[i], estimates[j]) for i, j in pairs]
     sides = [gap.t_test() for gap in gaps]
-    known = (len(gap.values) >= rules.FEWEST_SHOWN for gap in gaps)
-    adjusted = rules.holm([of.p if is_known else 1.0 for is_known, of in zip(known, sides, strict=True)])
+    adjusted = rules.holm([gap.t_test().p if len(gap.values) >= rules.FEWEST_SHOWN else 1.0 for gap in gaps])
     num_better, num_worse = [0] * len(estimates), [0] * len(estimates)
     for (i, j), of, p in zip(pairs, sides, adjusted, strict=True):
         if p < rules.SIGNIFICANCE:

@@ -16,6 +16,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -123,11 +124,11 @@ def t_test(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, wideni
     return Sides(*(float(p) for p in stdtr(len(d) - 1, (-t, t))))
 
 
-def within(d: Sequence[float], margin: float, least_sd: float = 0.0) -> Sides:
-    """Test whether the mean is within a margin of zero, and whether it is beyond: p < 0.05 where the 95 % interval lies
-    on one side of the margin."""
-    low, high = t_test(d, -margin, least_sd), t_test(d, margin, least_sd)
-    return Sides(max(low.holds, high.fails), min(low.fails, high.holds))
+def within(d: Sequence[float], limits: tuple[float, float], least_sd: float = 0.0) -> Sides:
+    """Test whether the mean is between two limits, and whether it is beyond: p < 0.05 where the 95 % interval lies
+    between them, or beyond one. No worse than a margin is between minus that margin and infinity."""
+    above, below = (t_test(d, limit, least_sd) for limit in limits)
+    return Sides(max(above.holds, below.fails), min(above.fails, below.holds))
 
 
 def passes_control(d: Sequence[float], least_sd: float = 0.0) -> bool:
@@ -155,11 +156,9 @@ def adjust(p_values: Sequence[float]) -> list[float]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values by Holm's step-down method: of ranks, which compare all pairs."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [0.0] * len(p_values), 0.0
-    for position, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - position) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
+    steps = (min(1.0, (len(order) - position) * p_values[i]) for position, i in enumerate(order))
+    adjusted = dict(zip(order, accumulate(steps, max), strict=True))
+    return [adjusted[i] for i in range(len(order))]
 
 
 def levels(looks: tuple[int, ...]) -> tuple[float, ...]:

@@ -16,8 +16,8 @@ significantly below D / 2, else **undecided**.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.power import seeds_needed
@@ -28,6 +28,7 @@ ClaimVerdict = Literal[
     "same direction", "opposite direction", "unresolved", "not testable here", "reproduced", "reproduced, smaller",
     "contradicted", "undecided", "too few seeds", "no runs", "failed runs",
 ]  # fmt: skip
+HOLDING: tuple[ClaimVerdict, ...] = ("same direction", "reproduced", "reproduced, smaller")
 MARGIN = 1.0  # points
 
 
@@ -63,7 +64,7 @@ def p_value_of_paper(estimate: Estimate, printed: Printed) -> float | None:
 
 def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
     gaps = [value - printed.value for value in estimate.vector]
-    if within(gaps, printed.margin, estimate.least_sd).holds < SIGNIFICANCE:
+    if within(gaps, (-printed.margin, printed.margin), estimate.least_sd).holds < SIGNIFICANCE:
         return "reproduced"
     return "contradicted" if p is not None and p < SIGNIFICANCE else "undecided"
 
@@ -89,14 +90,16 @@ class Measured:
     why_untestable: str = ""
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The limits between which the claim says that the effect is."""
+        low = 0.0 if self.relation == "greater" else -self.margin
+        return low, self.margin if self.relation == "equal" else math.inf
+
+    @property
     def sides(self) -> Sides:
         """The one-sided p-values of what the claim says, and of its opposite."""
-        if self.relation == "equal":
-            return within(self.estimate.vector, self.margin, self.estimate.least_sd)
-        if self.relation == "no worse":
-            return self.estimate.t_test(-self.margin)
-        sides = self.estimate.t_test()
-        if not self.is_at_papers_scale:
+        sides = within(self.estimate.vector, self.limits, self.estimate.least_sd)
+        if self.relation != "greater" or not self.is_at_papers_scale:
             return sides
         return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.t_test(self._half).fails)
 
@@ -118,12 +121,8 @@ class Measured:
     @property
     def points_the_other_way(self) -> bool:
         """Whether its mean is not what the claim says, significantly or not."""
-        mean = self.estimate.mean
-        if mean is None:
-            return False
-        if self.relation == "greater":
-            return mean < 0
-        return mean < -self.margin or (self.relation == "equal" and mean > self.margin)
+        mean, (low, high) = self.estimate.mean, self.limits
+        return mean is not None and not low <= mean <= high
 
     @property
     def num_seeds(self) -> int:
@@ -141,7 +140,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Question:
-    """A claim's effects, and what is settled of it before they are looked at.
+    """A claim's effects, what is settled of it before they are looked at, and then the verdict.
 
     Args:
         name: the claim's name.
@@ -150,6 +149,10 @@ class Question:
         is_primary: whether it is tested by itself.
         after: name of the claim that must hold before; "" for none.
         level: level of its test: lower than 0.05 where a frozen plan has several looks at the result.
+        verdict: the verdict, once it is judged.
+        p: the p-value of the deciding effect by itself; None if nothing is tested.
+        adjusted: the claim's p-value over its family; of a primary claim its own.
+        num_tests: the number of claims in the family: 1 of a primary claim, 0 if nothing is tested.
     """
 
     name: str
@@ -158,6 +161,10 @@ class Question:
     is_primary: bool = False
     after: str = ""
     level: float = SIGNIFICANCE
+    verdict: ClaimVerdict = "no runs"
+    p: float | None = None
+    adjusted: float | None = None
+    num_tests: int = 0
 
     @property
     def testable(self) -> list[Measured]:
@@ -165,16 +172,19 @@ class Question:
 
     @property
     def sides(self) -> Sides:
-        found = all_of([effect.sides for effect in self.testable], len(self.effects) - len(self.testable))
-        return Sides(*(min(1.0, p * SIGNIFICANCE / self.level) for p in found))
+        return Sides(*(min(1.0, p * SIGNIFICANCE / self.level) for p in self._unadjusted))
+
+    @property
+    def _unadjusted(self) -> Sides:
+        """Whatever its level."""
+        return all_of([effect.sides for effect in self.testable], len(self.effects) - len(self.testable))
 
     @property
     def deciding(self) -> tuple[Measured, float]:
         """The effect that decides, and its two-sided p-value: the one that speaks least for a claim that rather holds,
         most against another."""
-        effects = self.testable or self.effects
-        sides = all_of([effect.sides for effect in effects], len(self.effects) - len(effects))
-        if sides.holds <= sides.fails or not self.testable:
+        effects, sides = self.testable or self.effects, self._unadjusted
+        if sides.holds <= sides.fails:
             found = max(effects, key=lambda effect: (effect.sides.holds, -(effect.estimate.mean or 0.0)))
             return found, min(1.0, 2 * found.sides.holds)
         found = min(effects, key=lambda effect: effect.sides.fails)
@@ -192,51 +202,39 @@ class Question:
         return None if self.testable else "not testable here"
 
 
-@dataclass(frozen=True)
-class Judgment:
-    """The verdict on a claim.
-
-    Args:
-        verdict: the verdict.
-        p: the p-value of the deciding effect by itself; None if nothing is tested.
-        adjusted: the claim's p-value over its family; of a primary claim its own.
-        num_tests: the number of claims in the family: 1 of a primary claim, 0 if nothing is tested.
-    """
-
-    verdict: ClaimVerdict
-    p: float | None = None
-    adjusted: float | None = None
-    num_tests: int = 0
+AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 
-def judge_claims(claims: Sequence[Question], is_at_papers_scale: bool = False) -> list[Judgment]:
+def judge_claims(claims: Sequence[AnyQuestion]) -> list[AnyQuestion]:
     """Judge the claims of one paper at one scale, in their order; a claim that comes after another follows it."""
-    sides = [None if claim.unjudged else claim.sides for claim in claims]
-    family = [i for i, of in enumerate(sides) if of and not claims[i].is_primary]
-    adjusted = dict(zip(family, adjust([of.p for i in family if (of := sides[i])]), strict=True))
-    judged: list[Judgment] = []
-    for i, (claim, of) in enumerate(zip(claims, sides, strict=True)):
-        if of is None:
-            judged.append(Judgment(claim.unjudged or "no runs"))
-        elif claim.after and claim.after not in {c.name for c, j in zip(claims, judged, strict=False) if _holds(j)}:
-            judged.append(Judgment("undecided" if is_at_papers_scale else "unresolved"))
+    family = [claim.sides.p for claim in claims if not (claim.unjudged or claim.is_primary)]
+    adjusted = iter(adjust(family))
+    judged: list[AnyQuestion] = []
+    for claim in claims:
+        if claim.unjudged:
+            judged.append(replace(claim, verdict=claim.unjudged))
+            continue
+        p, num_tests = (claim.sides.p, 1) if claim.is_primary else (next(adjusted), len(family))
+        if claim.after and claim.after not in {one.name for one in judged if one.verdict in HOLDING}:
+            judged.append(replace(claim, verdict=_leave_open(claim)))
         else:
-            p, num_tests = adjusted.get(i, of.p), 1 if claim.is_primary else len(family)
-            judged.append(Judgment(_judge(claim, of, p, is_at_papers_scale), claim.deciding[1], p, num_tests))
+            verdict = _judge(claim, p)
+            judged.append(replace(claim, verdict=verdict, p=claim.deciding[1], adjusted=p, num_tests=num_tests))
     return judged
 
 
-def _judge(claim: Question, sides: Sides, p: float, is_at_papers_scale: bool) -> ClaimVerdict:
+def _judge(claim: Question, p: float) -> ClaimVerdict:
+    sides, is_at_papers_scale = claim.sides, claim.effects[0].is_at_papers_scale
     if p < SIGNIFICANCE and sides.fails < sides.holds:
         return "contradicted" if is_at_papers_scale else "opposite direction"
     if len(claim.testable) < len(claim.effects):
         return "not testable here"
     if p >= SIGNIFICANCE:
-        return "undecided" if is_at_papers_scale else "unresolved"
+        return _leave_open(claim)
     if is_at_papers_scale:
         return "reproduced, smaller" if any(effect.is_smaller for effect in claim.effects) else "reproduced"
     return "same direction"
 
 
-def _holds(judgment: Judgment) -> bool:
-    return judgment.verdict in ("same direction", "reproduced", "reproduced, smaller")
+def _leave_open(claim: Question) -> ClaimVerdict:
+    return "undecided" if claim.effects[0].is_at_papers_scale else "unresolved"

@@ -1,18 +1,39 @@
 """Judged claims -> ``claims.csv``, a Markdown page a paper, and lines for the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.text.notation import NOTHING, format_signed, pad, section, significant_decimals
-from leaderboards.text.records import format_numbers, render_records
+from leaderboards.text.records import render_records
 from suite.spec.claims import PaperClaims
 from suite.spec.suite import Suite
 
-CSV_COLUMNS = (
-    "claim", "paper", "scale", "verdict", "effect", "low", "high", "p", "p_adjusted", "num_tests", "adjustment", "n",
-    "unmatched", "effects", "effects_that_hold", "effects_the_other_way", "seeds_needed", "paper_effect", "unit",
-    "relation", "primary", "not_testable", "section",
-)  # fmt: skip
+CSV_COLUMNS: dict[str, Callable[[JudgedClaim], object]] = {  # what each holds of a claim
+    "claim": lambda judged: judged.name,
+    "paper": lambda judged: judged.paper.name,
+    "scale": lambda judged: judged.scale,
+    "verdict": lambda judged: judged.verdict,
+    "effect": lambda judged: judged.shown.estimate.mean,
+    "low": lambda judged: (interval := judged.shown.estimate.interval) and interval.low,
+    "high": lambda judged: (interval := judged.shown.estimate.interval) and interval.high,
+    "p": lambda judged: judged.p,
+    "p_adjusted": lambda judged: judged.adjusted,
+    "num_tests": lambda judged: judged.num_tests or None,
+    "adjustment": lambda judged: "Benjamini-Hochberg" if judged.num_tests and not judged.is_primary else "",
+    "n": lambda judged: judged.shown.num_seeds,
+    "unmatched": lambda judged: judged.shown.estimate.num_unmatched,
+    "effects": lambda judged: len(judged.effects),
+    "effects_that_hold": lambda judged: judged.num_hold,
+    "effects_the_other_way": lambda judged: judged.num_opposite,
+    "seeds_needed": lambda judged: judged.seeds_needed,
+    "paper_effect": lambda judged: judged.shown.paper,
+    "unit": lambda judged: judged.unit,
+    "relation": lambda judged: judged.claim.relation,
+    "primary": lambda judged: judged.claim.primary,
+    "not_testable": lambda judged: " ".join(judged.reasons),
+    "section": lambda judged: judged.claim.section,
+}
 ANSWERS = {  # to a question of which the claim says yes, by verdict
     "same direction": "Yes,", "reproduced": "Yes,", "reproduced, smaller": "Yes, but less,", "contradicted": "No,",
     "opposite direction": "No, the opposite,", "unresolved": "Not resolved", "undecided": "Not decided",
@@ -47,39 +68,9 @@ false verdict."""
 
 def render_claims_csv(claims: Iterable[JudgedClaim]) -> str:
     """A line for each claim at each scale."""
-    return render_records(CSV_COLUMNS, map(_record, claims))
-
-
-def _record(judged: JudgedClaim) -> dict[str, object]:
-    estimate, judgment, needed = judged.shown.estimate, judged.judgment, judged.seeds_needed
-    numbers = {
-        "effect": estimate.mean,
-        "low": estimate.interval and estimate.interval.low,
-        "high": estimate.interval and estimate.interval.high,
-        "p": judgment.p,
-        "p_adjusted": judgment.adjusted,
-        "paper_effect": judged.shown.paper,
-    }
-    return {
-        "claim": judged.claim.name,
-        "paper": judged.paper.name,
-        "scale": judged.scale,
-        "verdict": judged.verdict,
-        "num_tests": judgment.num_tests or "",
-        "adjustment": "Benjamini-Hochberg" if judgment.num_tests and not judged.claim.primary else "",
-        "n": judged.shown.num_seeds,
-        "unmatched": estimate.num_unmatched,
-        "effects": len(judged.effects),
-        "effects_that_hold": judged.num_hold,
-        "effects_the_other_way": judged.num_opposite,
-        "seeds_needed": "" if needed is None else needed,
-        "unit": judged.unit,
-        "relation": judged.claim.relation,
-        "primary": judged.claim.primary,
-        "not_testable": " ".join(judged.reasons),
-        "section": judged.claim.section,
-        **format_numbers(numbers, digits=6),
-    }
+    lines = ({name: read(judged) for name, read in CSV_COLUMNS.items()} for judged in claims)
+    short = ({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in line.items()} for line in lines)
+    return render_records(tuple(CSV_COLUMNS), short)
 
 
 def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str:
@@ -88,36 +79,30 @@ def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str
     for scale in dict.fromkeys(judged.scale for judged in claims):
         of_scale = [judged for judged in claims if judged.scale == scale]
         reasons = (f"{judged.claim.statement} {' '.join(judged.reasons)}" for judged in of_scale if judged.reasons)
-        blocks += [f"## Profile {scale}", _count(of_scale), _table(of_scale), *section("### Not testable", reasons)]
+        counts = Counter(judged.verdict for judged in of_scale)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
+        lines = [list(format_claim(judged).values()) for judged in of_scale]
+        table = pad(list(HEADINGS.values()), lines, right=[False] * 3 + [True] * 7)
+        blocks += [f"## Profile {scale}", told, table, *section("### Not testable", reasons)]
     if not claims:
         blocks.append("No run yet fills a place that a claim names.")
     not_judged = (f"{claim.section}: {claim.statement} {claim.reason}" for claim in paper.not_judged)
     return "\n\n".join([*blocks, LEGEND, *section("## Not judged", not_judged)]) + "\n"
 
 
-def _count(claims: Sequence[JudgedClaim]) -> str:
-    verdicts = [judged.verdict for judged in claims]
-    return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)) + "."
-
-
-def _table(claims: Sequence[JudgedClaim]) -> str:
-    texts = [format_claim(judged) for judged in claims]
-    return pad(list(HEADINGS.values()), [list(line.values()) for line in texts], right=[False] * 3 + [True] * 7)
-
-
 def format_claim(judged: JudgedClaim) -> dict[str, str]:
     """The texts of a judged claim, in the order of ``HEADINGS``."""
-    paper, judgment, needed = judged.shown.paper, judged.judgment, judged.seeds_needed
+    paper, needed, left_out = judged.shown.paper, judged.seeds_needed, judged.shown.estimate.num_unmatched
     return {
         "claim": judged.claim.statement,
         "section": judged.claim.section,
         "verdict": judged.verdict,
         "effect": format_effect(judged),
         "paper": NOTHING if paper is None else format_signed(paper, 1) if abs(paper) >= 1 else f"{paper:+.2g}",
-        "p": NOTHING if judgment.p is None else f"{judgment.p:.2g}",
+        "p": NOTHING if judged.p is None else f"{judged.p:.2g}",
         "adjusted": _format_adjusted(judged),
         "hold": _format_parts(judged),
-        "n": format_num_seeds(judged),
+        "n": f"{judged.shown.num_seeds}{f', {left_out} unmatched' if left_out else ''}",
         "seeds": NOTHING if needed is None else str(needed),
     }
 
@@ -125,14 +110,13 @@ def format_claim(judged: JudgedClaim) -> dict[str, str]:
 def find_answer(suite: Suite, claims: Sequence[JudgedClaim]) -> JudgedClaim | None:
     """The claim that answers a suite's question: the first one about its headline's difference, else about it alone."""
     places = [(suite.name, place, None) for place in (suite.headline.better, suite.headline.baseline)]
-    own = [judged for judged in claims if suite.name in judged.suites]
     asked = [
         judged
-        for judged in own
+        for judged in claims
         for effect in judged.claim.effects
         if [(term.suite, term.place, term.logged) for term in effect.terms] == places
     ]
-    return next(iter([*asked, *(judged for judged in own if judged.suites == (suite.name,))]), None)
+    return next(iter([*asked, *(judged for judged in claims if judged.claim.suites == (suite.name,))]), None)
 
 
 def answer(judged: JudgedClaim) -> str:
@@ -158,7 +142,7 @@ def _format_adjusted(judged: JudgedClaim) -> str:
     """``0.004 over 28``, the number of the paper's claims, or the date of a primary one."""
     if judged.claim.primary:
         return f"primary, {judged.claim.primary}"
-    adjusted, num_tests = judged.judgment.adjusted, judged.judgment.num_tests
+    adjusted, num_tests = judged.adjusted, judged.num_tests
     return NOTHING if adjusted is None else f"{adjusted:.2g} over {num_tests}"
 
 
@@ -170,19 +154,10 @@ def _format_parts(judged: JudgedClaim) -> str:
     return f"{judged.num_hold} of {len(judged.effects)}{opposite}"
 
 
-def format_num_seeds(judged: JudgedClaim) -> str:
-    """``5``, or ``5, 3 unmatched`` where runs are left out as no other has their seed."""
-    left_out = judged.shown.estimate.num_unmatched
-    return f"{judged.shown.num_seeds}{f', {left_out} unmatched' if left_out else ''}"
-
-
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
     """A line a claim for the terminal; those that only lack seeds are counted in one."""
-    lines = [
-        f"{judged}: {judged.claim.statement} {format_effect(judged)}" for judged in claims if judged.judgment.num_tests
-    ]
-    few = sum(judged.verdict == "too few seeds" for judged in claims)
-    if few:
+    lines = [f"{judged}: {judged.claim.statement} {format_effect(judged)}" for judged in claims if judged.num_tests]
+    if few := sum(judged.verdict == "too few seeds" for judged in claims):
         claims_of = f"{few} claim{'s' if few > 1 else ''} of the paper"
         lines.append(f"{claims_of}: too few seeds; five of each configuration are judged")
     return lines

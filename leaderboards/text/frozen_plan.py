@@ -1,9 +1,10 @@
 """Leaderboard with a frozen plan -> whether it is as frozen, or what differs, in plain text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from datetime import UTC, datetime
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.collect import SeedRuns
 from suite.papers import list_claims
 from suite.store.attempts import read_attempts
 from suite.store.frozen_plan import FrozenPlan
@@ -15,10 +16,16 @@ def describe_plan(leaderboard: Leaderboard) -> list[str]:
     plan = leaderboard.plan
     if plan is None:
         return []
-    elsewhere = _trained_elsewhere(leaderboard, plan)
-    shared = [run for run, digest in elsewhere if digest and _began(run) >= datetime.fromisoformat(plan.frozen_at)]
-    differences = list(_differences(leaderboard, plan))
-    if others := len(elsewhere) - len(shared):
+    ours = [one for entry in leaderboard.profile.entries if not entry.beside for one in entry.candidates]
+    runs = {one.configuration: leaderboard.collection.runs[one.configuration_id] for one in ours}
+    parents = {parent.configuration for one in ours for parent in one.parents}
+    elsewhere = [
+        (of, seed, of.plans[seed]) for of in runs.values() for seed in of.plans if of.plans[seed] != plan.sha256
+    ]
+    frozen_at = datetime.fromisoformat(plan.frozen_at)
+    num_shared = sum(digest != "" and _began(of.directories[seed]) >= frozen_at for of, seed, digest in elsewhere)
+    differences = list(_differences(plan, runs, parents))
+    if others := len(elsewhere) - num_shared:
         differences.append(
             f"{others} runs were not trained under this plan: they began before it, or it was changed since"
         )
@@ -29,18 +36,9 @@ def describe_plan(leaderboard: Leaderboard) -> list[str]:
         f"{len(plan.configurations)} configurations, {len(plan.claims)} claims, seeds {min(plan.seeds)} to "
         f"{max(plan.seeds)}{until or looks}"
     )
-    if shared:
-        stated += f"; {len(shared)} of the runs began after it, under the plan of another suite that has them, too"
+    if num_shared:
+        stated += f"; {num_shared} of the runs began after it, under the plan of another suite that has them, too"
     return [stated, *differences]
-
-
-def _trained_elsewhere(leaderboard: Leaderboard, plan: FrozenPlan) -> list[tuple[RunDirectory, str]]:
-    """The runs that were not trained under the plan, each with the digest of its own plan, or ""."""
-    ours = {
-        one.configuration_id for entry in leaderboard.profile.entries if not entry.beside for one in entry.candidates
-    }
-    found = [leaderboard.collection.runs[name] for name in sorted(ours)]
-    return [(of.directories[n], digest) for of in found for n, digest in of.plans.items() if digest != plan.sha256]
 
 
 def _began(run: RunDirectory) -> datetime:
@@ -48,10 +46,7 @@ def _began(run: RunDirectory) -> datetime:
     return datetime.fromtimestamp(next((attempt.started_at for attempt in read_attempts(run)), 0.0), UTC)
 
 
-def _differences(leaderboard: Leaderboard, plan: FrozenPlan) -> Iterator[str]:
-    ours = [one for entry in leaderboard.profile.entries if not entry.beside for one in entry.candidates]
-    runs = {one.configuration: leaderboard.collection.runs[one.configuration_id] for one in ours}
-    parents = {parent.configuration for one in ours for parent in one.parents}
+def _differences(plan: FrozenPlan, runs: Mapping[str, SeedRuns], parents: Set[str]) -> Iterator[str]:
     yield from _compare("configurations", set(plan.configurations) - parents, set(runs) - parents)
     seeds = {seed for of in runs.values() for seed in of.values}
     if plan.until is None:

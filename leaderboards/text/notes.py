@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cell_values import competitors_of
 from leaderboards.boards.cells import Cell
+from leaderboards.boards.collect import SeedFailure
 from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
 from leaderboards.text.labels import list_columns
@@ -32,7 +33,7 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
         "Chosen by search": _by_cell(leaderboard, _chosen),
         "Settings tried": _tried(leaderboard),
         "Best of several evaluations": _by_cell(leaderboard, _best),
-        "Failed": _by_cell(leaderboard, _failures),
+        "Failed": _by_cell(leaderboard, lambda cell: map(_failed, cell.coverage.failures)),
         "Waiting": _waiting(leaderboard),
         "Seeds planned": _planned(leaderboard),
         "Mixed": [*_commits(leaderboard), *_draws(leaderboard), *mixed],
@@ -102,11 +103,8 @@ def _best(cell: Cell) -> list[tuple[str, str]]:
     return [(f"the maximum over a run's evaluations, {counts}", "")]
 
 
-def _failures(cell: Cell) -> list[tuple[str, str]]:
-    return [
-        (f"seed {failure.seed}: {' '.join(failure.reason.split())}", str(failure.log_path))
-        for failure in cell.coverage.failures
-    ]
+def _failed(failure: SeedFailure) -> tuple[str, str]:
+    return f"seed {failure.seed}: {' '.join(failure.reason.split())}", str(failure.log_path)
 
 
 def _commits(leaderboard: Leaderboard) -> list[Note]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from functools import partial, reduce
+from typing import Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from suite.base.frozen import Frozen
 from suite.spec.profile import Place
+from suite.spec.suite import Paper
 
 Relation = Literal["greater", "equal", "no worse"]
 OfHeads = Literal["mean", "distance to nearest", "log aspect", "mass one step away"]
@@ -69,10 +71,9 @@ class Effect(Frozen):
 
     def __sub__(self, other: Effect) -> Effect:
         """By how much this effect exceeds another."""
-        turned = [term.model_copy(weight=-term.weight) for term in other.terms]
-        known = self.paper is not None and other.paper is not None
-        paper = (self.paper or 0.0) - (other.paper or 0.0) if known else None
-        return Effect(terms=(*self.terms, *turned), constant=self.constant - other.constant, paper=paper)
+        turned = scaled(other, -1)
+        paper = None if self.paper is None or turned.paper is None else self.paper + turned.paper
+        return Effect(terms=self.terms + turned.terms, constant=self.constant + turned.constant, paper=paper)
 
 
 class Claim(Frozen):
@@ -126,36 +127,35 @@ class PaperClaims(Frozen):
     not_judged: tuple[NotJudged, ...] = ()
 
 
-def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "") -> Effect:
-    """Make the effect that is one cell's number.
+def claim(
+    section: str, statement: str, *effects: Effect, control: Effect | None = None, **fields: Any
+) -> partial[Claim]:
+    """Make a claim that still lacks its name: its key among the claims that ``paper_claims`` takes.
+
+    Args:
+        section, statement, effects, fields: fields of ``Claim``.
+        control: the positive control of all its effects.
+    """
+    controlled = tuple(effect.model_copy(control=control) for effect in effects)
+    return partial(Claim, section=section, statement=statement, effects=controlled, **fields)
+
+
+def paper_claims(paper: Paper, *claims: Mapping[str, partial[Claim]]) -> PaperClaims:
+    """Name the claims of a paper, in their order, by their keys."""
+    named = tuple(make(name=name) for of in claims for name, make in of.items())
+    return PaperClaims(name=paper.name, title=paper.title, claims=named)
+
+
+def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "", **reading: Any) -> Effect:
+    """Make the effect that is one number.
 
     Args:
         suite, row, column, table: cell; "" is the suite's first table.
+        reading: fields of ``Logged``, for what the cell's runs have logged in place of the number that it shows.
     """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
-    return Effect(terms=(Term(weight=1.0, suite=suite, place=place),))
-
-
-def logged(
-    suite: str,
-    row: tuple[str, ...] | str,
-    column: str,
-    metric: str,
-    *,
-    layer: int | None = None,
-    of_heads: OfHeads = "mean",
-    at: float = 1.0,
-    table: str = "",
-) -> Effect:
-    """Make the effect that is one number of what a cell's runs have logged.
-
-    Args:
-        suite, row, column, table: cell of these runs.
-        metric, layer, of_heads, at: fields of ``Logged``.
-    """
-    effect = number(suite, row, column, table)
-    reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
-    return effect.model_copy(terms=(effect.terms[0].model_copy(logged=reading),))
+    logged = Logged(**reading) if reading else None
+    return Effect(terms=(Term(weight=1.0, suite=suite, place=place, logged=logged),))
 
 
 def scaled(effect: Effect, factor: float) -> Effect:
@@ -169,11 +169,9 @@ def scaled(effect: Effect, factor: float) -> Effect:
 
 def mean_of(effects: Iterable[Effect]) -> Effect:
     """Average effects, of which there is at least one."""
-    first, *others = effects
-    total = first
-    for other in others:
-        total = total - scaled(other, -1)
-    return scaled(total, 1 / (1 + len(others)))
+    effects = list(effects)
+    total = reduce(lambda total, other: total - scaled(other, -1), effects)
+    return scaled(total, 1 / len(effects))
 
 
 def slope_weights(shares: Sequence[float]) -> list[float]:
@@ -192,11 +190,6 @@ def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
     weights = zip(slope_weights(list(effects)), effects.values(), strict=True)
     slope = mean_of(scaled(effect, round(len(effects) * weight, 12)) for weight, effect in weights)
     return slope, slope.model_copy(log_odds=True)
-
-
-def controlled(effects: Iterable[Effect], control: Effect) -> tuple[Effect, ...]:
-    """Give effects their positive control."""
-    return tuple(effect.model_copy(control=control) for effect in effects)
 
 
 def above(effect: Effect, limit: float) -> Effect:

@@ -21,8 +21,7 @@ def read_first_runs(
     and the notes that name these seeds and the models that are missing."""
     cells = {title: leaderboard.cell(place) for title, place in places.items()}
     runs = {title: min(cell.provenance.runs.items()) for title, cell in cells.items() if cell and cell.provenance.runs}
-    read_of = {title: (seed, read(run)) for title, (seed, run) in runs.items()}
-    found = {title: content for title, (_, content) in read_of.items() if content is not None}
+    found = {title: content for title, (_, run) in runs.items() if (content := read(run)) is not None}
     if not found:
         return {}, ()
     return found, (name_seeds({title: runs[title][0] for title in found}), name_missing(leaderboard, places, found))

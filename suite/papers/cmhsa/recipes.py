@@ -5,7 +5,7 @@ self-attention phase. What its suites share is made here, and so is trained once
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from suite.base.frozen import Scalar
@@ -45,12 +45,6 @@ class PhaseSetting(NamedTuple):
     weight_factor: float = 1.0
 
 
-_PAPERS_SEARCH = {
-    "convolution": tuple(map(PhaseSetting, (1e-4, 3e-4, 5e-4))),
-    "attention": tuple(map(PhaseSetting, (1e-5, 3e-5, 5e-5, 7e-5))),
-}
-
-
 @dataclass(frozen=True)
 class Scale:
     """The paper's models at one size and length.
@@ -63,11 +57,11 @@ class Scale:
         schedule_unit: how often the learning rate changes; only that of whole epochs lags, as DeiT's.
         settings: settings that each training searches, by its own name, such as "two_phases_5/attention", or by its
             phase; a baseline without any has its recipe's.
-        models: each phase's network.
-        size: options of each phase's network, such as the patch size.
-        deit_models: name and options of the baselines' networks.
+        networks: model and options of each phase, and of each size of the baselines.
     """
 
+    settings: Mapping[str, tuple[PhaseSetting, ...]]
+    networks: Mapping[str, tuple[str, Mapping[str, Scalar]]]
     dataset: str = "cifar100"
     image_size: int = 224
     normalization: Normalization = "imagenet"
@@ -77,78 +71,70 @@ class Scale:
     deit: Recipe = DEIT_CIFAR100
     vit: Recipe = VIT_CIFAR100
     schedule_unit: Literal["step", "epoch"] = "epoch"
-    settings: Mapping[str, tuple[PhaseSetting, ...]] = field(default_factory=lambda: _PAPERS_SEARCH)
-    models: Mapping[Phase, str] = field(default_factory=lambda: {"convolution": "cmhsa_conv", "attention": "cmhsa"})
-    size: Mapping[Phase, Mapping[str, Scalar]] = field(default_factory=lambda: {"convolution": {}, "attention": {}})
-    deit_models: Mapping[Size, tuple[str, Mapping[str, Scalar]]] = field(
-        default_factory=lambda: {"base": ("deit_b", {}), "small": ("deit_s", {})}
-    )
 
     def baseline(self, size: Size, with_deits_recipe: bool = True) -> Candidates:
         """DeiT's network of that size, by DeiT's recipe or, as ViT, without its augmentation and regularization."""
-        model, options = self.deit_models[size]
-        recipe = self.deit if with_deits_recipe else self.vit
-        settings = self.settings.get(
-            f"{'deit' if with_deits_recipe else 'vit'}_{size}", (PhaseSetting(recipe.learning_rate),)
-        )
-        return self._candidates(model, recipe, settings, options)
+        name, recipe = (f"deit_{size}", self.deit) if with_deits_recipe else (f"vit_{size}", self.vit)
+        return self._train(name, size, recipe)
 
     def one_phase(self, phase: Phase, kernel_size: int | None = None) -> Candidates:
         """Only one of the phases, twice as long, from a random initialization: a run for each setting."""
-        return self._phase(phase, f"{phase}_{kernel_size}" if kernel_size else phase, 2, kernel_size)
+        name, options = (f"{phase}_{kernel_size}", {"kernel_size": kernel_size}) if kernel_size else (phase, {})
+        return self._train(name, phase, self.phase.with_epochs(2 * self.phase.epochs), **options)
 
     def random_attention(self, with_warmup: bool) -> Candidates:
         """The self-attention phase at its length from a random initialization (Fig. 2)."""
-        return self._phase("attention", "random_attention", with_warmup=with_warmup)
+        return self._train("random_attention", "attention", self.phase, with_warmup)
 
     def two_phases(self, kernel_size: int, with_warmup: bool = True) -> Candidates:
         """The self-attention phases at each setting, that all start from the best convolution phase."""
         name = f"two_phases_{kernel_size}"
-        parents = self._phase("convolution", f"{name}/convolution", kernel_size=kernel_size)
-        phases = self._phase("attention", f"{name}/attention", with_warmup=with_warmup)
-        options = {**phases[0].model_options, "bias_strength": BIAS_STRENGTH}
-        return tuple(phase.model_copy(kind="transfer", parents=parents, model_options=options) for phase in phases)
+        parents = self._train(f"{name}/convolution", "convolution", self.phase, kernel_size=kernel_size)
+        attention = self._train(f"{name}/attention", "attention", self.phase, with_warmup, bias_strength=BIAS_STRENGTH)
+        return tuple(phase.model_copy(kind="transfer", parents=parents) for phase in attention)
 
-    def _phase(
-        self, phase: Phase, name: str, length: int = 1, kernel_size: int | None = None, with_warmup: bool = True
+    def _train(
+        self, name: str, network: Phase | Size, recipe: Recipe, with_warmup: bool = True, /, **own_options: Scalar
     ) -> Candidates:
-        """The trainings of a phase at the settings of its own ``name``, or at those of all such phases."""
+        """The training called ``name`` at each of its own settings, or of those of all trainings of its network."""
         name = name if with_warmup else f"{name}/no_warmup"
-        options = {**self.size[phase], **({"kernel_size": kernel_size} if kernel_size else {})}
-        recipe = self.phase.with_epochs(length * self.phase.epochs)
-        settings = self.settings.get(name) or self.settings[phase]
-        return self._candidates(self.models[phase], recipe, settings, options, with_warmup)
-
-    def _candidates(
-        self,
-        model: str,
-        recipe: Recipe,
-        settings: tuple[PhaseSetting, ...],
-        options: Mapping[str, Scalar],
-        with_warmup: bool = True,
-    ) -> Candidates:
-        candidates = []
+        settings = self.settings.get(name) or self.settings.get(network) or (PhaseSetting(recipe.learning_rate),)
+        model, shape = self.networks[network]
+        options = {**shape, **own_options}
         lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
+        candidates = []
         for rate, own_warmup, factor in settings:
             warmup = self.warmup_epochs if own_warmup is None else own_warmup
             shorter = recipe.with_epochs(recipe.epochs / self.shortening, warmup if with_warmup else 0.0)
-            schedule = {"learning_rate": rate, "schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag}
             stds = {name: factor * float(options[name]) for name in ("weight_std", "query_key_std") if name in options}
             experiment = Experiment(
                 model=model,
                 dataset=self.dataset,
                 image_size=self.image_size,
                 normalization=self.normalization,
-                recipe=shorter.model_copy(update=schedule),
+                recipe=shorter.model_copy(
+                    learning_rate=rate, schedule_unit=self.schedule_unit, schedule_lag_epochs=lag
+                ),
                 model_options={**options, **stds},
             )
             candidates.append(experiment)
         return tuple(candidates)
 
 
-PAPER_SCALE = Scale()
+PAPER_SCALE = Scale(
+    settings={
+        "convolution": tuple(map(PhaseSetting, (1e-4, 3e-4, 5e-4))),
+        "attention": tuple(map(PhaseSetting, (1e-5, 3e-5, 5e-5, 7e-5))),
+    },
+    networks={
+        "convolution": ("cmhsa_conv", {}),
+        "attention": ("cmhsa", {}),
+        "base": ("deit_b", {}),
+        "small": ("deit_s", {}),
+    },
+)
 
-GPU = Scale(shortening=10, warmup_epochs=0.5, schedule_unit="step")
+GPU = replace(PAPER_SCALE, shortening=10, warmup_epochs=0.5, schedule_unit="step")
 """The paper's models and search on CIFAR-100 at 224 pixels, a tenth as long; the learning rate moves every step, and
 without DeiT's lag."""
 
@@ -190,9 +176,9 @@ def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]]) -> Scale:
         deit=_LAPTOP_DEIT,
         vit=_LAPTOP_DEIT.model_copy(name="vit_cmhsa_laptop", label_smoothing=0.0, random_erasing=0.0),
         settings=settings,
-        models={"convolution": "cmhsa_conv_micro", "attention": "cmhsa_micro"},
-        size={"convolution": size, "attention": {**size, "query_key_std": wide}},
-        deit_models={
+        networks={
+            "convolution": ("cmhsa_conv_micro", size),
+            "attention": ("cmhsa_micro", {**size, "query_key_std": wide}),
             "base": ("deit_micro", {**size, "dim": 48, "depth": 6, "num_heads": 4}),
             "small": ("deit_micro", small),
         },

@@ -10,6 +10,8 @@ the picture. So a gain by locality vanishes with the first, and stays with the s
 Images as they are are the experiments of ``sample_efficiency``, whose runs serve both suites.
 """
 
+from collections.abc import Callable
+
 from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.experiment import Experiment, Shuffled
@@ -24,17 +26,14 @@ _IMAGES: dict[str, Shuffled] = {
 }
 
 
-def _entries(as_they_are: dict[recipes.Family, Experiment], patch_size: int) -> list[Entry]:
-    return [
-        Entry(row=(row,), columns={f"{family}_top1": "top1_percent"}, experiment=_shuffle(of, shuffle, patch_size))
-        for row, shuffle in _IMAGES.items()
-        for family, of in as_they_are.items()
-    ]
-
-
-def _shuffle(of: Experiment, shuffle: Shuffled, patch_size: int) -> Experiment:
-    size = 0 if shuffle == "none" else patch_size
-    return of.model_copy(shuffle=shuffle, shuffle_patch_size=size)
+def _entries(make: Callable[..., Experiment], *size: str, patch_size: int) -> list[Entry]:
+    entries = []
+    for row, shuffle in _IMAGES.items():
+        shuffled = {"shuffle": shuffle, "shuffle_patch_size": 0 if shuffle == "none" else patch_size}
+        for family in recipes.TITLES:
+            experiment = make(family, *size, fraction=_FRACTION).model_copy(update=shuffled)
+            entries.append(Entry(row=(row,), columns={f"{family}_top1": "top1_percent"}, experiment=experiment))
+    return entries
 
 
 SUITE = Suite(
@@ -54,15 +53,15 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries({of: recipes.micro(of, fraction=_FRACTION) for of in recipes.TITLES}, 4),
+            _entries(recipes.micro, patch_size=4),
             f"{recipes.LAPTOP_MICRO_LENGTH.images}; {recipes.EIGHTH}",
             num_evaluations=1,
         ),
         "gpu": Profile.gpu(
-            _entries({of: recipes.gpu(of, "Ti", fraction=_FRACTION) for of in recipes.TITLES}, 4),
+            _entries(recipes.gpu, "Ti", patch_size=4),
             "CIFAR-10 at 32 pixels, the paper's Ti models with 4x4 patches, 300 epochs of the full set",
         ),
-        "paper": Profile.paper(_entries({of: recipes.paper(of, "S", fraction=_FRACTION) for of in recipes.TITLES}, 16)),
+        "paper": Profile.paper(_entries(recipes.paper, "S", patch_size=16)),
     },
     headline=Headline(
         text="ConViT over DeiT on images whose patches are permuted",

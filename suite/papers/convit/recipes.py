@@ -21,19 +21,13 @@ TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}
 SIZES = ("Ti", "Ti+", "S", "S+", "B", "B+")
 PLUS_SIZES = ("Ti+", "S+", "B+")
 SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
-    ("Ti", "deit"): (3, 192),
-    ("Ti", "convit"): (4, 192),
-    ("Ti+", "deit"): (4, 256),
-    ("Ti+", "convit"): (4, 256),
-    ("S", "deit"): (6, 384),
-    ("S", "convit"): (9, 432),
-    ("S+", "deit"): (9, 576),
-    ("S+", "convit"): (9, 576),
-    ("B", "deit"): (12, 768),
-    ("B", "convit"): (16, 768),
-    ("B+", "deit"): (16, 1024),
-    ("B+", "convit"): (16, 1024),
-}
+    ("Ti", "deit"): (3, 192), ("Ti", "convit"): (4, 192),
+    ("Ti+", "deit"): (4, 256), ("Ti+", "convit"): (4, 256),
+    ("S", "deit"): (6, 384), ("S", "convit"): (9, 432),
+    ("S+", "deit"): (9, 576), ("S+", "convit"): (9, 576),
+    ("B", "deit"): (12, 768), ("B", "convit"): (16, 768),
+    ("B+", "deit"): (16, 1024), ("B+", "convit"): (16, 1024),
+}  # fmt: skip
 """Heads and embedding dimension of Table 1's twelve models, in its order."""
 
 
@@ -161,14 +155,12 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
     A sixteenth of the paper's width with its heads, in five layers, the last two of them plain as in the paper; all
     sizes by one recipe.
     """
-    num_heads, dim = SHAPES[size, family]
-    return _scarce(family, dim // 16, num_heads, LAPTOP_LENGTH, fraction, **options)
+    return _scarce(family, SHAPES[size, family], 16, LAPTOP_LENGTH, fraction, **options)
 
 
 def desktop(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The laptop's models on all 50,000 images, each run on 125,000."""
-    num_heads, dim = SHAPES[size, family]
-    return _scarce(family, dim // 16, num_heads, DESKTOP_LENGTH, fraction, **options)
+    return _scarce(family, SHAPES[size, family], 16, DESKTOP_LENGTH, fraction, **options)
 
 
 def probed_laptop(family: Family, size: str) -> Experiment:
@@ -182,18 +174,15 @@ def micro(family: Family, *, fraction: float = 1.0) -> Experiment:
     All of it was chosen on other seeds and on held-out images, by ``benchmarks/laptop_profile.py``: also the weights'
     deviation, which is 1.4 times that of the rule.
     """
-    num_heads, dim = SHAPES["S", "convit"]
-    return _scarce(family, dim // 8, num_heads, LAPTOP_MICRO_LENGTH, fraction, weight_std=0.08)
+    return _scarce(family, SHAPES["S", "convit"], 8, LAPTOP_MICRO_LENGTH, fraction, weight_std=0.08)
 
 
 def micro_by_ratios(family: Family, *, fraction: float = 1.0) -> Experiment:
     """``micro`` in the paper's regime: as many images a parameter, of which each seed draws its own; a quarter of the
     images seen a parameter; DeiT's whole augmentation; weights that start by the rule."""
-    num_heads, dim = SHAPES["S", "convit"]
-    few = _scarce(family, dim // 8, num_heads, LAPTOP_MICRO_LENGTH, fraction, weight_std=weight_std(dim // 8, dim))
+    few = _scarce(family, SHAPES["S", "convit"], 8, LAPTOP_MICRO_LENGTH, fraction)
     epochs = round(DESKTOP_MICRO_SEEN / (50_000 * few.train_fraction), 9)
-    recipe = DEIT_SMALL_IMAGES.with_epochs(epochs, warmup_epochs=epochs / 10)
-    return few.model_copy(images_drawn_by_seed=True, recipe=recipe)
+    return few.model_copy(images_drawn_by_seed=True, recipe=_short(DEIT_SMALL_IMAGES, epochs))
 
 
 def laptop_teacher() -> Experiment:
@@ -208,14 +197,18 @@ def laptop_teacher() -> Experiment:
     )
 
 
-def _scarce(family: Family, dim: int, num_heads: int, length: Length, fraction: float, **options: Scalar) -> Experiment:
-    """Make a CPU's experiment, which sees as many images of any fraction.
+def _scarce(
+    family: Family, shape_of_paper: tuple[int, int], narrowing: int, length: Length, fraction: float, **options: Scalar
+) -> Experiment:
+    """Make a CPU's experiment, with the heads and a part of the width, which sees as many images of any fraction.
 
     By the rule of ``weight_std``, at a sixteenth of the paper's width, linear weights start with four times DeiT's
     deviation.
     """
+    num_heads, paper_dim = shape_of_paper
+    dim = paper_dim // narrowing
     shape: dict[str, Scalar] = {"patch_size": 4, "dim": dim, "num_heads": num_heads, "depth": 5}
-    shape["weight_std"] = options.pop("weight_std", weight_std(dim, 16 * dim))
+    shape["weight_std"] = options.pop("weight_std", weight_std(dim, paper_dim))
     if family == "convit":
         shape["num_gpsa_layers"] = 3
     model = f"{family}_micro"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from suite.spec.claims import Logged, above, below, logged, mean_of, number, scaled
+from suite.spec.claims import Logged, above, below, mean_of, number, scaled
 
 NUMBERS = {"a": 3.0, "b": 10.0, "c": 2.0}
 A, B, C = (number("any", row, "top1") for row in NUMBERS)
@@ -50,6 +50,6 @@ def test_a_mean_with_one_unknown_size_has_none():
 
 
 def test_what_runs_log_stands_at_the_place_of_their_cell():
-    (term,) = logged("suite", "row", "top1", "gates", layer=3, at=0.5, table="own").terms
+    (term,) = number("suite", "row", "top1", "own", metric="gates", layer=3, at=0.5).terms
     assert (term.suite, term.place, term.weight) == ("suite", number("suite", "row", "top1", "own").terms[0].place, 1.0)
     assert term.logged == Logged(metric="gates", layer=3, at=0.5)

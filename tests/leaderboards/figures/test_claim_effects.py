@@ -7,7 +7,7 @@ from leaderboards.figures import draw_claims
 from leaderboards.figures.claim_effects import count_others, draw_effects, standardize
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.significance.estimates import single
-from leaderboards.significance.verdicts import Judgment, Measured, Question
+from leaderboards.significance.verdicts import Measured
 from suite.spec.claims import Claim, PaperClaims, number
 
 CLAIM = Claim(
@@ -21,7 +21,7 @@ PAPER = PaperClaims(name="own", title="Our paper", claims=(CLAIM,))
 
 def judged(verdict="same direction", paper=3.0, seeds=(1.0, 2.0, 3.0, 4.0, 5.0), **measured):
     effect = Measured(single(dict(enumerate(seeds))), paper, **measured)
-    return JudgedClaim(PAPER, CLAIM, "laptop", Question(CLAIM.name, [effect]), Judgment(verdict, 0.01, 0.01, 1), ())
+    return JudgedClaim(CLAIM.name, [effect], verdict=verdict, paper=PAPER, claim=CLAIM, scale="laptop")
 
 
 def texts(canvas):
@@ -50,7 +50,8 @@ def test_claims_that_are_not_drawn_are_counted():
 
 
 def test_primary_claims_come_first_under_names_that_are_spelt_as_in_the_statements():
-    primary = dataclasses.replace(judged(), claim=CLAIM.model_copy(update={"name": "first", "primary": "2026-11-25"}))
+    named = CLAIM.model_copy(update={"name": "first", "primary": "2026-11-25"})
+    primary = dataclasses.replace(judged(), claim=named, is_primary=True)
     labels = draw_effects([judged(), primary]).axes[0].get_yticklabels()
     assert [label.get_text() for label in labels] == ["First", "ConViT helps DeiTs"]
 

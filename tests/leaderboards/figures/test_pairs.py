@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.figures.pairs import draw_pairs, find_pairs
+from leaderboards.figures.pairs import draw_pairs, find_curves
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Place
 
@@ -31,11 +31,11 @@ def leaderboard(table2, finish, tmp_path):
 
 @pytest.mark.parametrize(("over_whole_sets", "factors"), [(False, (1.0, 1.0)), (True, (0.1, 0.5))])
 def test_epochs_are_a_runs_own_or_times_its_fraction_of_the_images(leaderboard, tmp_path, over_whole_sets, factors):
-    found = find_pairs(FIGURE.model_copy(update={"over_whole_sets": over_whole_sets}), leaderboard)
-    assert {label: list(sides) for label, sides in found.items()} == {"10 %": ["DeiT", "ConViT"], "50 %": ["DeiT"]}
-    for sides, factor in zip(found.values(), factors, strict=True):
-        np.testing.assert_allclose(sides["DeiT"].epochs, [3 * factor, 6 * factor])
-    assert found["10 %"]["ConViT"].mean.tolist() == [25.0, 50.0]
+    found = find_curves(FIGURE.model_copy(update={"over_whole_sets": over_whole_sets}), leaderboard)
+    assert list(found) == ["DeiT (10 %)", "ConViT (10 %)", "DeiT (50 %)"]
+    for title, factor in zip(("DeiT (10 %)", "DeiT (50 %)"), factors, strict=True):
+        np.testing.assert_allclose(found[title].epochs, [3 * factor, 6 * factor])
+    assert found["ConViT (10 %)"].mean.tolist() == [25.0, 50.0]
 
 
 def test_bars_are_the_tables_relative_gains_of_pairs_that_have_both_runs(leaderboard, tmp_path):

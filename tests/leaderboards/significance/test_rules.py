@@ -102,7 +102,7 @@ def test_a_widened_interval_and_its_test_say_the_same():
 def test_equal_is_that_the_interval_lies_within_the_margin_and_no_worse_that_it_lies_above(shift):
     values = [value + shift for value in D]
     reach = rules.interval(values)
-    sides = rules.within(values, 1.5)
+    sides = rules.within(values, (-1.5, 1.5))
     assert (2 * sides.holds < 0.05) == (reach.low > -1.5 and reach.high < 1.5)
     assert (2 * sides.fails < 0.05) == (reach.low > 1.5 or reach.high < -1.5)
     assert (2 * rules.t_test(values, -1.5).holds < 0.05) == (reach.low > -1.5)

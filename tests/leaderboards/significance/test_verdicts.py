@@ -23,8 +23,8 @@ def question(*effects, name="a_claim", **fields):
     return Question(name, effects, **fields)
 
 
-def verdicts(*questions, is_at_papers_scale=False):
-    return [judgment.verdict for judgment in judge_claims(questions, is_at_papers_scale)]
+def verdicts(*questions):
+    return [judged.verdict for judged in judge_claims(questions)]
 
 
 # -- a cell and the paper's number
@@ -119,7 +119,7 @@ def test_what_is_settled_or_primary_or_cannot_be_tested_is_no_part_of_the_family
     late = effect(0.55, why_untestable="Read late.")
     others = [question(effect(9.0), settled="failed runs"), question(late), question(effect(-0.01), is_primary=True)]
     found = judge_claims([question(effect(0.55)), *others])
-    assert [judgment.verdict for judgment in found[1:]] == ["failed runs", "not testable here", "unresolved"]
+    assert [judged.verdict for judged in found[1:]] == ["failed runs", "not testable here", "unresolved"]
     assert (found[0].num_tests, found[0].adjusted) == (1, found[0].p)
 
 
@@ -161,13 +161,12 @@ def test_a_primary_claim_is_tested_by_itself_and_the_next_only_after_it():
     ],
 )
 def test_at_the_papers_scale_half_of_its_effect_decides(size, paper, expected):
-    asked = question(effect(size, paper=paper, is_at_papers_scale=True))
-    assert verdicts(asked, is_at_papers_scale=True) == [expected]
+    assert verdicts(question(effect(size, paper=paper, is_at_papers_scale=True))) == [expected]
 
 
 def test_a_diverged_seed_leaves_a_claim_undecided():
     found = Measured(single({0: 4.0, 1: 4.1, 2: 3.9, 3: 4.0, 4: -60.0}), 4.0, is_at_papers_scale=True)
-    assert verdicts(question(found), is_at_papers_scale=True) == ["undecided"]
+    assert verdicts(question(found)) == ["undecided"]
 
 
 # -- power
