@@ -184,8 +184,8 @@ def test_a_suite_of_a_paper_is_one_file(checkout):
 
 
 def test_a_claim_of_a_paper_is_one_place(checkout):
-    claim = 'Claim(name="new", section="Sec. 9", statement="A new claim.", effects=_TABLE_1[0].effects)'
-    edit(checkout / "suite/papers/cmhsa/claims.py", "claims=(", f"claims=({claim}, ")
+    claim = '"new": claim("Sec. 9", "A new claim.", _top1("ViT-base"))'
+    edit(checkout / "suite/papers/cmhsa/claims.py", "_TABLE_1 = {", f"_TABLE_1 = {{{claim},")
     code = "from suite.papers import list_claims; print([c.statement for p in list_claims() for c in p.claims])"
     assert "A new claim." in run(checkout, "-c", code)
 
