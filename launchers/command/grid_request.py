@@ -31,10 +31,11 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
+from suite.spec.tuning import TUNED, tunable
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
-from suite.store.tuning import read_tuning, tunable, with_tuning
+from suite.store.tuning import check_tuned, read_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 
@@ -76,7 +77,8 @@ class GridRequest:
         tuning = read_tuning(options.runs, suite.name, options.profile_name)
         is_tuned = tuning and all(one.configuration_id in tuning.top1_percent for one in untuned(suite, options))
         if is_tuned or not options.tune:
-            suite = with_tuning(suite, options.profile_name, tuning)
+            suite = suite.model_copy(tuning=tuning)
+            check_tuned(suite, options.profile_name)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(device=options.device)
@@ -156,7 +158,7 @@ class GridRequest:
 
 def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
     """List what ``--tune`` tunes for the chosen experiments, with the recipes that they have before."""
-    profile = suite.model_copy(tuned={}).profile(options.profile_name)
+    profile = suite.profile(options.profile_name.partition(TUNED)[0])
     shown = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
     rows = find_rows(suite, profile) if options.only else None
     chosen = {one.configuration_id for one in select(list(shown.values()), options.only, rows)}
