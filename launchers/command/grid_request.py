@@ -20,7 +20,6 @@ from launchers.command.plan_report import print_plan
 from launchers.core.locks import check_locks, lock_of_one_node
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
-from leaderboards.boards.board import enter_custom_models
 from leaderboards.schemas.answers import Answer
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
@@ -127,16 +126,9 @@ class GridRequest:
         refuse_broken((run.job.experiment for run in to_do), self.options)
         board = f"{self.suite.name}/{self.profile_name}"
         entered = [one.model_copy(boards=(board,)) for one in self.custom_models]
-        before = self._shown_models()
-        make_place(self.options.runs, entered)
+        for other in make_place(self.options.runs, entered):
+            console.print(f"{board} shows no longer, though its runs stay: {other.describe()}", soft_wrap=True)
         record_custom_models(self.options.runs, entered)
-        for _, told in (before.items() - self._shown_models().items()) if entered else ():
-            console.print(f"{board} shows no longer, though its runs stay: {told}", soft_wrap=True)
-
-    def _shown_models(self) -> dict[tuple[str, str], str]:
-        """The custom models on the board, described, by name and digest."""
-        suite = enter_custom_models(get_suite(self.options.suite or ""), self.profile_name, self.options.runs)
-        return {(one.name, one.digest): one.describe() for one in suite.custom_models}
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""

@@ -52,7 +52,7 @@ def _add_custom_models(store: Path, joined_store: Path) -> None:
         own = custom_model.name
         for name in (own, *(f"{own}_{number}" for number in range(2, len(known) + len(found) + 2))):
             holders = [other for other in (known if name == own else [*known, *found]) if other.name == name]
-            if not holders or any(map(custom_model.is_same_as, holders)):
+            if not holders or custom_model.digest in (other.digest for other in holders):
                 break
         record_custom_models(joined_store, [custom_model.model_copy(name=name)])
 
