@@ -40,13 +40,8 @@ def _escape(line: str) -> str:
     return "".join(part if part.startswith("``") else _MARKUP.sub(r"\\\1", part) for part in parts)
 
 
-def _process(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def process(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Change a docstring in place, before napoleon reads it."""
     lines[:] = to_rst(lines)
     if what in ("attribute", "property"):
         lines.insert(0, "")  # or napoleon takes what stands before a colon for a type
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Read docstrings before napoleon does."""
-    app.connect("autodoc-process-docstring", _process, priority=100)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -65,9 +65,8 @@ class Tuning(Frozen):
 
     def choose(self, profile: Profile) -> Profile:
         """Show what was tuned, by its best recipes."""
-        found = {"alternatives": (), "num_tries": len(self.settings)}
         entries = [
-            entry.model_copy(experiment=best, **found)
+            entry.model_copy(experiment=best, alternatives=(), num_tries=len(self.settings))
             for entry in profile.entries
             if (best := self.best(entry.experiment))
         ]
