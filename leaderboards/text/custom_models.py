@@ -110,12 +110,8 @@ def render_comparisons_csv(leaderboard: Leaderboard) -> str:
 
 def _record(comparison: ModelComparison) -> dict[str, object]:
     difference, interval = comparison.difference, comparison.difference.interval
-    numbers = {
-        "difference": difference.mean,
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-        "p_value": comparison.p_value,
-    }
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    numbers = {"difference": difference.mean, "low": low, "high": high, "p_value": comparison.p_value}
     return {
         "table": comparison.board.table.name,
         "row": " / ".join(difference.row),
