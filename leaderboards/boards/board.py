@@ -150,10 +150,8 @@ def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
             one = with_custom_models(suite, [custom_model], profile_name)
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
-        own = (
-            experiment for entry in one.profile(profile_name).entries if entry.beside for experiment in entry.candidates
-        )
-        if any(experiment.configuration in configurations for experiment in own):
+        entries = (entry for entry in one.profile(profile_name).entries if entry.beside)
+        if configurations.intersection(e.configuration for entry in entries for e in entry.candidates):
             entered.append(custom_model)
     chosen = [one for one in entered if f"{suite.name}/{profile_name}" in one.boards]
     known = {word for one in chosen for word in (one.name, one.digest)}  # older records give way
