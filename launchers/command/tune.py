@@ -32,14 +32,14 @@ def draw_settings(num_tries: int) -> tuple[Try, ...]:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         sampler = optuna.samplers.QMCSampler(scramble=True, seed=SEED, warn_independent_sampling=False)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study, found = optuna.create_study(sampler=sampler), [Try()]
-    space: dict[str, optuna.distributions.BaseDistribution] = {
-        name: optuna.distributions.FloatDistribution(low, high, log=low > 0) for name, (low, high) in _SPACE.items()
-    }
-    while len(found) < num_tries:
-        trial = study.ask(space)
-        found.append(Try(**{name: float(f"{value:.3g}") for name, value in trial.params.items()}))
-        study.tell(trial, 0.0)
+    found = [Try()]
+
+    def draw(trial: optuna.Trial) -> float:
+        drawn = {name: trial.suggest_float(name, *limits, log=limits[0] > 0) for name, limits in _SPACE.items()}
+        found.append(Try(**{name: float(f"{value:.3g}") for name, value in drawn.items()}))
+        return 0.0
+
+    optuna.create_study(sampler=sampler).optimize(draw, n_trials=num_tries - 1)
     return tuple(found)
 
 
