@@ -4,6 +4,7 @@
 """
 
 import re
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -37,8 +38,9 @@ def _escape(text: str) -> str:
     return "".join(part if part.startswith("``") else _MARKUP.sub(r"\\\1", part) for part in parts)
 
 
-def process(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Change a docstring in place, before napoleon reads it."""
+def process(app: Sphinx, what: str, *described: Any) -> None:
+    """Change the lines of a docstring, which come last, in place, before napoleon reads them."""
+    lines = described[-1]
     lines[:] = to_rst(lines)
     if what in ("attribute", "property"):
         lines.insert(0, "")  # or napoleon takes what stands before a colon for a type

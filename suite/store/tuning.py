@@ -1,4 +1,4 @@
-"""What a store's tries have shown: ``RUNS/tuned/SUITE-PROFILE.json``, a ``Tuning``."""
+"""The accuracies that a store's tries have reached: ``RUNS/tuned/SUITE-PROFILE.json``, a ``Tuning``."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def tuning_path(store: Path, suite: str, profile: str) -> Path:
 def read_tuning(store: Path, suite: str, profile: str) -> Tuning | None:
     """Read the tuning of a suite's profile; None where nothing was tuned; RecordError where it is unreadable."""
     path = tuning_path(store, suite, profile)
-    if TUNED not in profile or not path.exists():
+    if not path.exists():
         return None
     try:
         return read_model(Tuning, read_file(path))
