@@ -82,7 +82,8 @@ def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomM
     for reference in (one for references in by_row.values() for one in references.values()):
         if beside := _name_columns(reference, custom_model.name, has_one_set):
             replaced = (_replace_model(custom_model, of) for of in reference.candidates)
-            first, *others = {e.configuration_id: e for e in replaced}.values()  # a search over what the recipe leaves
+            # a search is one over what the recipe leaves open
+            first, *others = {e.configuration_id: e for e in replaced}.values()
             yield reference.model_copy(
                 columns={column: reference.columns[of] for column, of in beside.items()},
                 experiment=first,
