@@ -13,18 +13,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(Path(__file__).parent / "building"), str(ROOT), str(ROOT / "datasets")]
 
-from reference import list_modules  # noqa: E402  # found by the line above
+import access  # noqa: E402  # found by the line above, as all that follow
+import docstrings  # noqa: E402
+import formulas  # noqa: E402
+import pages  # noqa: E402
+from reference import list_modules  # noqa: E402
+from sphinx.application import Sphinx  # noqa: E402
 
 project = "What does a convolutional prior do for attention?"
 author = "contributors of this project"
 release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docstrings", "formulas", "pages", "access"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["building"]
 
 html_theme = "furo"
 html_title = "Convolutional prior"
 html_show_sphinx = False
 html_copy_source = False
+html_math_renderer = "mathml"
 html_static_path = ["static"]
 html_css_files = ["manual.css"]
 smartquotes = False  # what is quoted is often code
@@ -51,3 +57,13 @@ nitpick_ignore_regex = [
     ("py:.*", rf"(?!({'|'.join(map(re.escape, list_modules()))})\.).*"),
     ("py:class", r".*\.(Words|Flops)"),  # a type variable, and an alias
 ]
+
+
+def setup(app: Sphinx) -> None:
+    """Call what ``building/`` does as Sphinx starts, reads, and has written all."""
+    app.add_html_math_renderer("mathml", (formulas.write_inline, None), (formulas.write_block, None))
+    app.connect("builder-inited", pages.write_pages)
+    app.connect("source-read", pages.move_links)
+    app.connect("autodoc-process-docstring", docstrings.process, priority=100)
+    app.connect("build-finished", pages.copy_published)
+    app.connect("build-finished", access.open_to_all)

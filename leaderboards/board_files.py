@@ -6,7 +6,6 @@ from pathlib import Path
 
 from leaderboards import figures
 from leaderboards.boards.board import Leaderboard
-from leaderboards.custom_models import find_comparisons
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import SUFFIX, pack_records
 from leaderboards.survey import IndexLine
@@ -32,7 +31,7 @@ def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Path:
         "runs.csv": render_accounting(leaderboard),
     }
     if leaderboard.suite.custom_models:
-        contents["challengers.csv"] = render_comparisons_csv(find_comparisons(leaderboard))
+        contents["challengers.csv"] = render_comparisons_csv(leaderboard)
     else:
         (out / f"{leaderboard.profile_name}.challengers.csv").unlink(missing_ok=True)
     for suffix, content in contents.items():

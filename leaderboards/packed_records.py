@@ -71,9 +71,9 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
             _add(archive, record_name(custom_model), custom_model.model_dump_json(indent=1).encode())
         for plan in filter(None, (leaderboard.plan, *leaderboard.other_plans)):
             _add(archive, str(plan_path(Path(), plan.suite, plan.profile)), plan.as_record())
-        if leaderboard.tuning is not None:
+        if (tuning := leaderboard.suite.tuning) is not None:
             path = tuning_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
-            _add(archive, str(path), leaderboard.tuning.as_record())
+            _add(archive, str(path), tuning.model_dump_json(indent=1).encode())
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 

@@ -24,14 +24,7 @@ def open_to_all(app: Sphinx, error: Exception | None) -> None:
     outdir = Path(app.outdir)
     own = [path for path in outdir.rglob("*.html") if "published" not in path.relative_to(outdir).parts]
     for path in own if error is None else ():
-        text = changed = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
         for found, wanted in CHANGES.items():
-            changed = changed.replace(found, wanted)
-        if changed != text:
-            path.write_text(changed, encoding="utf-8")
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Change pages once all are written."""
-    app.connect("build-finished", open_to_all)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+            text = text.replace(found, wanted)
+        path.write_text(text, encoding="utf-8")

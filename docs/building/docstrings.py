@@ -4,12 +4,13 @@
 """
 
 import re
+from typing import Any
 
 from sphinx.application import Sphinx
 
 _CODE = re.compile(r"(``.+?``)")
 _MARKUP = re.compile(r"([|*`]|(?<=\w)_(?!\w))")
-_SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Yields|Differs|Note|Example|Examples):\s*$")
+_SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Yields|Differs|Note|Example|Examples):\s*$", re.MULTILINE)
 
 
 def to_rst(lines: list[str]) -> list[str]:
@@ -21,32 +22,25 @@ def to_rst(lines: list[str]) -> list[str]:
     Returns:
         The lines for napoleon, whose sections stay as they are but for the escapes.
     """
-    found: list[str] = []
-    in_section = in_block = False
-    for number, line in enumerate(lines):
-        indented, after_blank = line.startswith("    "), number and not lines[number - 1].strip()
-        in_section = bool(_SECTION.match(line)) or (in_section and (indented or not line.strip()))
-        if in_block and line.strip() and not indented:
-            in_block = False
-        elif indented and after_blank and not in_section and not in_block:
-            in_block = True
-            found += ["::", ""]
-        found.append(line if in_block else _escape(line))
-    return found
+    found = list[str]()
+    in_section = is_literal = False
+    for block in "\n".join(lines).split("\n\n"):
+        is_indented = block.startswith("    ")
+        in_section = bool(_SECTION.match(block)) or (in_section and is_indented)
+        was_literal, is_literal = is_literal, is_indented and not in_section
+        found += ["::", ""] if is_literal and not was_literal else []
+        found += [*(block if is_literal else _escape(block)).split("\n"), ""]
+    return found[:-1]
 
 
-def _escape(line: str) -> str:
-    parts = _CODE.split(line)
+def _escape(text: str) -> str:
+    parts = _CODE.split(text)
     return "".join(part if part.startswith("``") else _MARKUP.sub(r"\\\1", part) for part in parts)
 
 
-def _process(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def process(app: Sphinx, what: str, *described: Any) -> None:
+    """Change the lines of a docstring, which come last, in place, before napoleon reads them."""
+    lines = described[-1]
     lines[:] = to_rst(lines)
     if what in ("attribute", "property"):
         lines.insert(0, "")  # or napoleon takes what stands before a colon for a type
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Read docstrings before napoleon does."""
-    app.connect("autodoc-process-docstring", _process, priority=100)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

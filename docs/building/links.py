@@ -57,9 +57,8 @@ def move(text: str, origin: Path, page: Path) -> str:
         if "://" in target or not path.is_file():
             return found[0]
         shown = None if is_image else find_page(path)
-        if (
-            shown is None and path.is_relative_to(PUBLISHED) and not is_image
-        ):  # as it lies: a page for a browser, a table
+        is_file = shown is None and not is_image  # shown as it lies: a page for a browser, a table
+        if is_file and path.is_relative_to(PUBLISHED):
             copy = DOCS / "published" / path.relative_to(PUBLISHED)
             copy = copy.with_suffix(".svg") if copy.suffix == ".png" else copy  # the site has figures once
             return f'<a href="{os.path.relpath(copy, page.parent)}">{label}</a>'

@@ -26,21 +26,17 @@ _INTERACTIVE = '<a href="published/index.html">The boards with their runs</a>: p
 
 
 def write_pages(app: Sphinx) -> None:
-    """Write what has changed, and remove what nothing writes any more; Sphinx reads only what has changed."""
+    """Write all of them anew."""
     pages = {f"suites/{name}": suite_pages.render(name) for name in list_suites()}
     pages |= {f"api/{name}": text for name, text in list_pages().items()}
     for name, page in links.COPIES.items():
         origin = links.ROOT / name
         pages[page] = links.move(origin.read_text(encoding="utf-8"), origin, links.DOCS / f"{page}.md")
-    written = {links.DOCS / f"{page}.md": text for page, text in pages.items()}
     for name in FOLDERS:
-        (links.DOCS / name).mkdir(exist_ok=True)
-        for path in (links.DOCS / name).iterdir():
-            if path not in written:
-                path.unlink()
-    for path, text in written.items():
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        shutil.rmtree(links.DOCS / name, ignore_errors=True)
+        (links.DOCS / name).mkdir()
+    for page, text in pages.items():
+        (links.DOCS / f"{page}.md").write_text(text, encoding="utf-8")
 
 
 def move_links(app: Sphinx, page: str, source: list[str]) -> None:
@@ -65,11 +61,3 @@ def copy_published(app: Sphinx, error: Exception | None) -> None:
         for path in (Path(app.outdir) / "_images").glob("*.png"):  # of lines and areas: half as large, and look alike
             Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
         board_pages.copy_pages(Path(app.outdir))
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Write before Sphinx looks for pages."""
-    app.connect("builder-inited", write_pages)
-    app.connect("source-read", move_links)
-    app.connect("build-finished", copy_published)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,58 +13,43 @@ from rich.console import Console
 
 ROOT = Path(__file__).parents[2]
 GRID = "python launchers/grid.py --suite sample_efficiency --only model=convit_micro train_size_percent=5"
-DIGESTS = "sha256sum */experiments/*/seed-0/weights.safetensors"
-STEPS = "grep steps killed/experiments/*/seed-0/log.txt"
+SHOWN = ("running", "done", "restarted", "continued")  # beginnings of a grid's lines that fit a reader's minute
 
 
-class Recording:
-    """A console that shows each command with what it says, as far as that fits a reader's minute."""
+def main() -> None:
+    console = Console(record=True, width=118, force_terminal=True, highlight=False)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.console = folder, Console(record=True, width=118, force_terminal=True, highlight=False)
+    def echo(command: str) -> None:
+        console.print(f"[bold green]$[/] [bold]{command}[/]", soft_wrap=True)
 
-    def type(self, command: str) -> None:
-        self.console.print(f"[bold green]$[/] [bold]{command}[/]", soft_wrap=True)
-
-    def show(self, output: str, only: tuple[str, ...]) -> None:
-        for line in output.splitlines():
-            if line.startswith(only):
-                self.console.print(line, markup=False)
-
-    def run(self, command: str, only: tuple[str, ...] = ("running", "done", "restarted", "continued")) -> None:
-        self.type(command)
-        self.show(self.wait(self.start(command)), only)
-
-    def start(self, command: str) -> subprocess.Popen[str]:
-        """Carry a command out, a grid with its store in the recording's folder."""
-        where = ROOT if "grid.py" in command else self.folder
-        words = command.replace("--runs ", f"--runs {self.folder}/")
+    def start(command: str) -> subprocess.Popen[str]:
+        """Type a command and carry it out, a grid with its store in the recording's folder."""
+        echo(command)
+        where = ROOT if "grid.py" in command else folder
+        words = command.removesuffix(" &").replace("--runs ", f"--runs {folder}/")
         return subprocess.Popen(
             f"exec {words}", shell=True, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
         )
 
-    @staticmethod
-    def wait(process: subprocess.Popen[str]) -> str:
-        return process.communicate()[0]
+    def show(process: subprocess.Popen[str], only: tuple[str, ...] = SHOWN) -> None:
+        for line in process.communicate()[0].splitlines():
+            if line.startswith(only):
+                console.print(line, markup=False)
 
-
-def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        recording = Recording(Path(folder))
-        recording.run(f"{GRID} --runs alone")
-        recording.type(f"{GRID} --runs killed &")
-        killed = recording.start(f"{GRID} --runs killed")
+        show(start(f"{GRID} --runs alone"))
+        killed = start(f"{GRID} --runs killed &")
         while not list(Path(folder).glob("killed/experiments/*/seed-0/checkpoint/step-*")):
             time.sleep(0.1)
         killed.kill()
-        recording.show(recording.wait(killed), ("running", "done"))
-        recording.type(f"kill -9 {killed.pid}")
-        recording.run(f"{GRID} --runs killed")
-        recording.run(STEPS, only=("",))
-        recording.type(DIGESTS)
-        for line in sorted(recording.wait(recording.start(DIGESTS)).splitlines()):
-            recording.console.print(line[:16] + "…" + line[64:], markup=False)
-        picture = recording.console.export_svg(title="killed, resumed, the same bits")
+        show(killed)
+        echo(f"kill -9 {killed.pid}")
+        show(start(f"{GRID} --runs killed"))
+        show(start("grep steps killed/experiments/*/seed-0/log.txt"), only=("",))
+        digests = start("sha256sum */experiments/*/seed-0/weights.safetensors").communicate()[0]
+        for line in sorted(digests.splitlines()):
+            console.print(line[:16] + "…" + line[64:], markup=False)
+    picture = console.export_svg(title="killed, resumed, the same bits")
     picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)  # which would ask the network for a font
     (ROOT / "docs" / "static" / "resumed.svg").write_text(picture, encoding="utf-8")
 

@@ -55,13 +55,12 @@ def list_modules() -> list[str]:
 
 def list_pages() -> dict[str, str]:
     """Each page's name, and its text in MyST Markdown."""
-    return {name: _render(name, about, parts) for name, (about, *parts) in PAGES.items()}
-
-
-def _render(name: str, about: str, parts: list[str]) -> str:
-    modules = [module for part in parts for module in _modules_of(part)]
-    sections = [f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n```" for module in modules]
-    return "\n\n".join([f"# {name.capitalize()}", about, *sections]) + "\n"
+    pages = {}
+    for name, (about, *parts) in PAGES.items():
+        modules = [module for part in parts for module in _modules_of(part)]
+        sections = [f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n```" for module in modules]
+        pages[name] = "\n\n".join([f"# {name.capitalize()}", about, *sections]) + "\n"
+    return pages
 
 
 def _modules_of(part: str) -> list[str]:

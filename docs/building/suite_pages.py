@@ -36,9 +36,8 @@ def render(name: str) -> str:
 def _scales(suite: Suite) -> str:
     lines = ["| Profile | Networks to train or measure, a seed | Data, models and lengths |", "|---|---:|---|"]
     for name, profile in suite.profiles.items():
-        lines.append(
-            f"| `{name}` | {len(profile.experiments())} | {profile.scale_note or 'the exact recipe of the paper'} |"
-        )
+        note = profile.scale_note or "the exact recipe of the paper"
+        lines.append(f"| `{name}` | {len(profile.experiments())} | {note} |")
     return "\n".join(lines)
 
 
@@ -56,12 +55,9 @@ def _notes(doc: str, suite: Suite) -> Iterator[str]:
 
 def _claims(name: str) -> Iterator[str]:
     """The paper's sentences about numbers of this suite, which its boards judge."""
-    lines = []
-    for paper in list_claims():
-        for claim in paper.claims:
-            if any(term.suite == name for effect in claim.effects for term in effect.terms):
-                lines.append(f"| {claim.statement} | {claim.section} |")
-    if lines:
+    claims = (claim for paper in list_claims() for claim in paper.claims)
+    own = (claim for claim in claims if name in (term.suite for effect in claim.effects for term in effect.terms))
+    if lines := [f"| {claim.statement} | {claim.section} |" for claim in own]:
         yield "## What the paper claims"
         yield "\n".join(["| Claim, in our words | Where |", "|---|---|", *lines])
 
@@ -71,25 +67,21 @@ def _boards(name: str, suite: Suite) -> Iterator[str]:
     if not boards:
         yield "None is published yet; the command above makes one."
     for path in boards:
-        yield _board(path, links.DOCS / "suites" / f"{name}.md", suite.question)
-        yield from _figures(path, suite)
+        yield from _board(path, suite)
 
 
-def _board(path: Path, page: Path, question: str) -> str:
-    """A published board with its headings two levels down, its figures, and its page, tables and records as files."""
-    text = links.move(path.read_text(encoding="utf-8"), path, page)
-    body = re.sub(r"^# .*\n", "", text).replace(f"{question}\n", "", 1)
+def _board(path: Path, suite: Suite) -> Iterator[str]:
+    """A published board with its headings two levels down, its page, tables and records as files, and its figures that
+    have been drawn, each after the paper's own."""
+    text = links.move(path.read_text(encoding="utf-8"), path, links.DOCS / "suites" / f"{suite.name}.md")
+    body = re.sub(r"^# .*\n", "", text).replace(f"{suite.question}\n", "", 1)
     body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE)
     files = [] if is_outdated(path) else [path.with_suffix(".html").name]  # as board_pages.py makes them
     files += [file.name for suffix in ("csv", SUFFIX) for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
-    named = ", ".join(f'<a href="../published/{path.parent.name}/{file}">{file}</a>' for file in files)
-    return f"### Profile {path.stem}\n\nIts files: {named}.\n\n{body.strip()}"
-
-
-def _figures(board: Path, suite: Suite) -> Iterator[str]:
-    """The board's figures that have been drawn, each after the paper's own: the files to which its page leads."""
+    folder = f"../published/{path.parent.name}"
+    named = ", ".join(f'<a href="{folder}/{file}">{file}</a>' for file in files)
+    yield f"### Profile {path.stem}\n\nIts files: {named}.\n\n{body.strip()}"
     for figure in suite.figures:
-        picture = board.with_suffix(f".{figure.name}.svg")
-        if picture.exists():
-            place = f"../published/{picture.relative_to(links.PUBLISHED).as_posix()}"
-            yield f'<img alt="{figure.item} of the paper, ours beside it" loading="lazy" src="{place}">'
+        if (picture := path.with_suffix(f".{figure.name}.svg")).exists():
+            alt = f"{figure.item} of the paper, ours beside it"
+            yield f'<img alt="{alt}" loading="lazy" src="{folder}/{picture.name}">'

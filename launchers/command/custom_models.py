@@ -26,7 +26,6 @@ from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import NAME, CustomModel
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import read_options, without_defaults
-from suite.spec.profile import Profile
 from suite.spec.recipe import Recipe
 
 _SUITE = "sample_efficiency"  # where none is named
@@ -91,7 +90,11 @@ def check(options: GridOptions, console: Console) -> Checked:
     profile = suite.profile(options.profile_name)
     console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
     is_sound, findings, costs = True, list[CheckFinding](), list[ModelCost]()
-    for experiment in (own := _networks(profile, of_custom_model=True)):
+    own, papers = (
+        _distinct_networks(e for entry in profile.entries if bool(entry.beside) == is_own for e in entry.candidates)
+        for is_own in (True, False)
+    )
+    for experiment in own:
         for finding in try_experiment(experiment, _count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
@@ -102,19 +105,13 @@ def check(options: GridOptions, console: Console) -> Checked:
             if rate and source is not None and not takes_drop_path(source):
                 console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
     if is_sound:
-        costs = [_cost(experiment, options) for experiment in (*own, *_networks(profile, of_custom_model=False))]
+        costs = [_cost(experiment, options) for experiment in (*own, *papers)]
         console.print(_table(costs))
         console.print(_LEGEND)
     return Checked(
         suite=suite.name, profile=options.profile_name, model=custom_model.describe(), is_sound=is_sound,
         findings=findings, costs=costs,
     )  # fmt: skip
-
-
-def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
-    """One experiment of each network that is trained, the custom model's or the papers'."""
-    chosen = (e for entry in profile.entries if bool(entry.beside) == of_custom_model for e in entry.candidates)
-    return _distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
 def _cost(experiment: Experiment, options: GridOptions) -> ModelCost:
@@ -151,10 +148,11 @@ def _table(costs: Sequence[ModelCost]) -> Table:
 
 
 def _distinct_networks(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """The first experiment of each network: of a model in its version, with its options, at its sizes."""
+    """The first experiment that trains each network: a model in its version, with its options, at its sizes."""
     found: dict[tuple[object, ...], Experiment] = {}
     for e in experiments:
-        found.setdefault((e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset), e)
+        if e.is_trained:
+            found.setdefault((e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset), e)
     return list(found.values())
 
 

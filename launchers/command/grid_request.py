@@ -20,7 +20,6 @@ from launchers.command.plan_report import print_plan
 from launchers.core.locks import check_locks, lock_of_one_node
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
-from leaderboards.boards.board import enter_custom_models
 from leaderboards.schemas.answers import Answer
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
@@ -31,10 +30,11 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
+from suite.spec.tuning import TUNED, tunable
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
-from suite.store.tuning import read_tuning, tunable, with_tuning
+from suite.store.tuning import check_tuned, read_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 
@@ -76,7 +76,8 @@ class GridRequest:
         tuning = read_tuning(options.runs, suite.name, options.profile_name)
         is_tuned = tuning and all(one.configuration_id in tuning.top1_percent for one in untuned(suite, options))
         if is_tuned or not options.tune:
-            suite = with_tuning(suite, options.profile_name, tuning)
+            suite = suite.model_copy(tuning=tuning)
+            check_tuned(suite, options.profile_name)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(device=options.device)
@@ -125,16 +126,9 @@ class GridRequest:
         refuse_broken((run.job.experiment for run in to_do), self.options)
         board = f"{self.suite.name}/{self.profile_name}"
         entered = [one.model_copy(boards=(board,)) for one in self.custom_models]
-        before = self._shown_models()
-        make_place(self.options.runs, entered)
+        for other in make_place(self.options.runs, entered):
+            console.print(f"{board} shows no longer, though its runs stay: {other.describe()}", soft_wrap=True)
         record_custom_models(self.options.runs, entered)
-        for _, told in (before.items() - self._shown_models().items()) if entered else ():
-            console.print(f"{board} shows no longer, though its runs stay: {told}", soft_wrap=True)
-
-    def _shown_models(self) -> dict[tuple[str, str], str]:
-        """The custom models on the board, described, by name and digest."""
-        suite = enter_custom_models(get_suite(self.options.suite or ""), self.profile_name, self.options.runs)
-        return {(one.name, one.digest): one.describe() for one in suite.custom_models}
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""
@@ -156,7 +150,7 @@ class GridRequest:
 
 def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:
     """List what ``--tune`` tunes for the chosen experiments, with the recipes that they have before."""
-    profile = suite.model_copy(tuned={}).profile(options.profile_name)
+    profile = suite.profile(options.profile_name.partition(TUNED)[0])
     shown = {entry.experiment.configuration_id: entry.experiment for entry in profile.entries}
     rows = find_rows(suite, profile) if options.only else None
     chosen = {one.configuration_id for one in select(list(shown.values()), options.only, rows)}

@@ -11,7 +11,7 @@ from suite.base.errors import SpecError
 from suite.papers import are_shown_with_best, get_suite
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources, StorageFormat, TrackerName
-from suite.spec.suite import TUNED
+from suite.spec.tuning import TUNED
 from suite.store.frozen_plan import read_plan
 
 Cluster = Literal["local", "slurm"]

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 from launchers.command.grid_request import GridRequest, untuned
 from launchers.core.run_names import describe
 from suite.base.errors import SpecError
 from suite.spec.experiment import Experiment, with_ancestors
+from suite.spec.tuning import SEED, Try, Tuning, tries_of, tunable
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
-from suite.store.tuning import (
-    SPACE_IN_WORDS,
-    Tuning,
-    draw_settings,
-    read_tuning,
-    tries_of,
-    tunable,
-    tuning_path,
-    write_tuning,
+from suite.store.tuning import read_tuning, tuning_path, write_tuning
+
+_SPACE = {"rate": (0.25, 4.0), "warmup": (0.0, 0.2), "decay": (0.1, 10.0)}
+_SPACE_IN_WORDS = (
+    "try 1 is the suite's recipe; the others draw learning_rate x 0.25 to 4 (log), warmup_epochs of 0 to 20 % of the "
+    f"epochs, and weight_decay x 0.1 to 10 (log), all models the same; scored on held-out training images, seed {SEED}"
 )
+
+
+def draw_settings(num_tries: int) -> tuple[Try, ...]:
+    """Draw the same settings for a number of tries, by Optuna's quasi-random sampler; SpecError without Optuna."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise SpecError("--tune needs Optuna: python -m pip install 'convolutional-prior-suite[tune]'") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.QMCSampler(scramble=True, seed=SEED, warn_independent_sampling=False)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    found = [Try()]
+
+    def draw(trial: optuna.Trial) -> float:
+        drawn = {name: trial.suggest_float(name, *limits, log=limits[0] > 0) for name, limits in _SPACE.items()}
+        found.append(Try(**{name: float(f"{value:.3g}") for name, value in drawn.items()}))
+        return 0.0
+
+    optuna.create_study(sampler=sampler).optimize(draw, n_trials=num_tries - 1)
+    return tuple(found)
 
 
 def describe_tuning(grid: GridRequest) -> str:
@@ -28,7 +48,7 @@ def describe_tuning(grid: GridRequest) -> str:
     tuned = {one.configuration_id for one in tunable(grid.experiments)}
     others = {e.configuration_id: e for e in grid.experiments if e.parents and e.configuration_id not in tuned}
     names = ", ".join(name.partition(" seed ")[0] for name in describe(list(others.values())).values())
-    said = f"--tune {grid.options.tune}: {SPACE_IN_WORDS}"
+    said = f"--tune {grid.options.tune}: {_SPACE_IN_WORDS}"
     return f"{said}. Not tuned by themselves, as they start from tuned runs: {names}" if names else said
 
 
@@ -50,12 +70,15 @@ class Tries:
             raise SpecError(f"--tune: none of these runs of {grid.suite.name} trains a model from its own start")
         known = read_tuning(options.runs, grid.suite.name, grid.profile_name)
         known = known or Tuning(settings=draw_settings(options.tune))
-        left = [one for one in tunable if one.configuration_id not in known.top1_percent]
-        if not left:
+        of = {
+            one.configuration_id: tries_of(one, known.settings)
+            for one in tunable
+            if one.configuration_id not in known.top1_percent
+        }
+        if not of:
             return None
         if options.freeze is not None:
             raise SpecError("--freeze: these recipes are not tuned yet; start the grid without it first")
-        of = {one.configuration_id: tries_of(one, known.settings) for one in left}
         experiments = with_ancestors(one for tries in of.values() for one in tries)
         return cls(replace(grid, experiments=experiments), known, of)
 
@@ -64,15 +87,14 @@ class Tries:
 
         One is not where a try can still be trained, or all have failed.
         """
-        options, tuning = self.grid.options, self.known
+        store, top1_percent, hours = self.grid.options.runs, dict(self.known.top1_percent), dict(self.known.hours)
         for configuration, tries in self.of.items():
-            runs = [RunDirectory.of(options.runs, one) for one in tries]
+            runs = [RunDirectory.of(store, one) for one in tries]
             statuses = [find_run_status(run, one) for run, one in zip(runs, tries, strict=True)]
-            results = [status.result for status in statuses if status.state == "done" and status.result]
-            if results and not any(status.is_open for status in statuses):
-                top1 = tuple(status.result.top1_percent if status.result else 0.0 for status in statuses)
-                hours = sum(device_hours(read_attempts(run)) for run in runs)
-                found = {"top1_percent": {configuration: top1}, "hours": {configuration: hours}}
-                tuning = tuning.model_copy(update={name: getattr(tuning, name) | new for name, new in found.items()})
-        write_tuning(tuning_path(options.runs, self.grid.suite.name, self.grid.profile_name), tuning)
-        return self.of.keys() <= tuning.top1_percent.keys()
+            is_any_done = any(status.state == "done" for status in statuses)
+            if is_any_done and not any(status.is_open for status in statuses):
+                top1_percent[configuration] = tuple(one.result.top1_percent if one.result else 0.0 for one in statuses)
+                hours[configuration] = sum(device_hours(read_attempts(run)) for run in runs)
+        tuning = Tuning(settings=self.known.settings, top1_percent=top1_percent, hours=hours)
+        write_tuning(tuning_path(store, self.grid.suite.name, self.grid.profile_name), tuning)
+        return self.of.keys() <= top1_percent.keys()

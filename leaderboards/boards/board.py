@@ -18,7 +18,7 @@ from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FrozenPlan, read_plan, read_plans
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
-from suite.store.tuning import Tuning, read_tuning, with_tuning
+from suite.store.tuning import check_tuned, read_tuning
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class Leaderboard:
     collection: Collection
     plan: FrozenPlan | None = None  # that was frozen before its runs
     other_plans: tuple[FrozenPlan, ...] = ()  # of suites that share some of its runs, under which these were trained
-    tuning: Tuning | None = None  # that chose its recipes
     entries: tuple[tuple[str, ...], ...] = ()  # of others, in the columns of ``ENTRY``: whoever shows them escapes them
 
     def ended_runs(self) -> Iterator[RunDirectory]:
@@ -128,40 +127,36 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequen
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
         RecordError: Two run directories are of the same seed, or the frozen plan was changed.
     """
-    tuning = read_tuning(store, suite.name, profile_name)
-    suite = with_tuning(enter_custom_models(suite, profile_name, store), profile_name, tuning)
+    suite = enter_custom_models(suite, profile_name, store)
+    check_tuned(suite, profile_name)
     profile = suite.profile(profile_name)
     check_layout(suite, profile)
     plan = read_plan(store, suite.name, profile_name)
     found = collect(profile, store, seeds or (plan.seeds if plan else None), suite.tables)
     named = {digest for runs in found.runs.values() for digest in runs.plans.values()}
     others = read_plans(store, named - {"", plan.sha256 if plan else ""})
-    return replace(aggregate(suite, profile_name, found), plan=plan, other_plans=others, tuning=tuning)
+    return replace(aggregate(suite, profile_name, found), plan=plan, other_plans=others)
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
-    """Enter the store's custom models that belong to this suite and have a run of it at this scale."""
+    """Enter the store's custom models that belong to this suite and have a run of it at this scale, and its tuning."""
     check_store(store)
-    configurations, tuning = list_configurations(store), read_tuning(store, suite.name, profile_name)
-    entered = []
+    suite = suite.model_copy(tuning=read_tuning(store, suite.name, profile_name))
+    configurations, entered = list_configurations(store), []
     for custom_model in read_custom_models(store):
         if not custom_model.is_on(suite.name, profile_name):
             continue  # suites share runs: it may have some that this one has too
         try:
             one = with_custom_models(suite, [custom_model], profile_name)
-            one = with_tuning(one, profile_name, tuning) if tuning else one
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
-        own = (
-            experiment for entry in one.profile(profile_name).entries if entry.beside for experiment in entry.candidates
-        )
-        if any(experiment.configuration in configurations for experiment in own):
+        entries = (entry for entry in one.profile(profile_name).entries if entry.beside)
+        if configurations.intersection(e.configuration for entry in entries for e in entry.candidates):
             entered.append(custom_model)
     chosen = [one for one in entered if f"{suite.name}/{profile_name}" in one.boards]
     known = {word for one in chosen for word in (one.name, one.digest)}  # older records give way
     chosen += [one for one in entered if one not in chosen and known.isdisjoint((one.name, one.digest))]
-    suite = with_custom_models(suite, sorted(chosen, key=entered.index), profile_name)
-    return with_tuning(suite, profile_name, tuning) if tuning else suite
+    return with_custom_models(suite, sorted(chosen, key=entered.index), profile_name)
 
 
 def check_store(store: Path) -> None:

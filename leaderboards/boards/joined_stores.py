@@ -4,6 +4,7 @@ Before ``collect`` on a number's way. A run that two stores have finished must h
 """
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -50,9 +51,9 @@ def _add_custom_models(store: Path, joined_store: Path) -> None:
     known, found = read_custom_models(joined_store), read_custom_models(store)
     for custom_model in found:
         own = custom_model.name
-        for name in (own, *(f"{own}_{number}" for number in range(2, len(known) + len(found) + 2))):
-            holders = [other for other in (known if name == own else [*known, *found]) if other.name == name]
-            if not holders or any(map(custom_model.is_same_as, holders)):
+        for name in itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2))):
+            holders = [other.digest for other in (known if name == own else [*known, *found]) if other.name == name]
+            if not holders or custom_model.digest in holders:
                 break
         record_custom_models(joined_store, [custom_model.model_copy(name=name)])
 

@@ -1,15 +1,78 @@
-"""Comparisons of custom models -> a CSV, the rows of a table, and lines for the terminal."""
+"""A board -> each custom model's numbers beside those of the papers' models in the same row, on the same data, tested:
+as a CSV, as the rows of a table, and as lines for the terminal.
 
-from collections.abc import Iterable
+The difference and its test are those of ``significance``: Student's t by seed, adjusted by Benjamini and Hochberg's
+method over a custom model's comparisons by one metric in a table.
+"""
 
-from leaderboards.boards.board import Leaderboard
-from leaderboards.custom_models import ModelComparison, find_comparisons
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cell_values import difference_of
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.metrics import is_accuracy
+from leaderboards.significance.rules import FEWEST_SHOWN, SIGNIFICANCE, adjust
 from leaderboards.text.labels import label_names
 from leaderboards.text.notation import NOTHING, format_difference
 from leaderboards.text.records import format_numbers, render_records
+from suite.spec.custom_entries import data_of
 
 CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
 COMPARISON = ("Table", "Row", "Custom model", "Against", "Difference", "Adjusted p", "Verdict")
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """By how much a custom model's number exceeds one of the papers' models'.
+
+    ``p_value`` is adjusted; None below three seeds that both have.
+    """
+
+    custom_model: str
+    board: Board
+    column: str
+    against: str
+    difference: Cell
+    p_value: float | None
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse`` where the seeds tell them apart, else empty."""
+        if self.p_value is None or self.p_value >= SIGNIFICANCE:
+            return ""
+        return "better" if (self.difference.mean or 0.0) > 0 else "worse"
+
+
+def find_comparisons(leaderboard: Leaderboard) -> list[ModelComparison]:
+    """Compare every custom model's accuracies, table by table, in the order of its rows, where both sides have one."""
+    found = []
+    for board in leaderboard.tables.values():
+        families: dict[tuple[str, str], list[ModelComparison]] = {}
+        for comparison in _compare(board):
+            families.setdefault((comparison.custom_model, comparison.difference.metric), []).append(comparison)
+        for family in families.values():
+            adjusted = iter(adjust([one.p_value for one in family if one.p_value is not None]))
+            found += [one if one.p_value is None else replace(one, p_value=next(adjusted)) for one in family]
+    return found
+
+
+def _compare(board: Board) -> Iterator[ModelComparison]:
+    """Compare with the papers' models of a row by the same metric on the same data, no part of them masked."""
+    entries = board.suite.entries_of(board.profile, board.table)
+    papers = [other for other in entries if not other.beside and other.experiment.kind != "masking"]
+    for entry in entries:
+        place = (entry.row, data_of(entry.experiment))
+        others = [other for other in papers if (other.row, data_of(other.experiment)) == place]
+        shown = [column for other in others for column in other.columns.items() if is_accuracy(column[1])]
+        for column in entry.beside:
+            cell = board.cells[entry.row, column]
+            for against in (one for one, metric in shown if metric == cell.metric):
+                difference = difference_of(cell, board.cells[entry.row, against])
+                if difference.is_usable:
+                    estimate = difference.estimate
+                    p_value = estimate.t_test().p if len(estimate.values) >= FEWEST_SHOWN else None
+                    yield ModelComparison(entry.custom_model, board, column, against, difference, p_value)
 
 
 def summarize_comparisons(leaderboard: Leaderboard) -> list[str]:
@@ -40,25 +103,21 @@ def write_comparisons(leaderboard: Leaderboard) -> list[list[str]]:
     ]
 
 
-def render_comparisons_csv(comparisons: Iterable[ModelComparison]) -> str:
+def render_comparisons_csv(leaderboard: Leaderboard) -> str:
     """A line a comparison; differences in percentage points."""
-    return render_records(CSV_COLUMNS, map(_record, comparisons))
+    return render_records(CSV_COLUMNS, map(_record, find_comparisons(leaderboard)))
 
 
 def _record(comparison: ModelComparison) -> dict[str, object]:
-    interval = comparison.difference.interval
-    numbers = {
-        "difference": comparison.difference.mean,
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-        "p_value": comparison.p_value,
-    }
+    difference, interval = comparison.difference, comparison.difference.interval
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    numbers = {"difference": difference.mean, "low": low, "high": high, "p_value": comparison.p_value}
     return {
         "table": comparison.board.table.name,
-        "row": " / ".join(comparison.difference.row),
+        "row": " / ".join(difference.row),
         "column": comparison.column,
         "against": comparison.against,
-        "n": len(comparison.difference.estimate.values) or comparison.difference.coverage.num_done,
+        "n": len(difference.estimate.values) or difference.coverage.num_done,
         "verdict": comparison.verdict,
         **format_numbers(numbers),
     }

@@ -13,7 +13,7 @@ from leaderboards.text.frozen_plan import describe_plan
 from leaderboards.text.labels import list_columns
 from suite.cost.costs import write_hours
 from suite.spec.profile import Row
-from suite.store.tuning import tunable
+from suite.spec.tuning import tunable
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
         return []
     texts = {n: f"{n} on held-out training images, by seeds of their own" if n > 1 else "none" for n in rows}
     notes = [Note("each configuration" if len(rows) == 1 else "; ".join(of), texts[n]) for n, of in rows.items()]
-    if leaderboard.tuning is not None:
+    if leaderboard.suite.tuning is not None:
         unit = "GPU" if leaderboard.profile.device == "gpu" else "core"
         notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
         for entry in leaderboard.profile.entries:

@@ -56,10 +56,16 @@ class Tested:
         """Test the network on the only rank; on a part of the classes it answers by the best of these."""
         if self.classes and (largest := test_set.labels.max()) >= len(self.classes):
             raise DataError(f"the test set has a class {largest}, expected at most {len(self.classes) - 1}")
-        absent = sorted(set(range(len(self.classes))) - set(test_set.among)) if test_set.among else []
-        places = torch.tensor(absent, dtype=torch.int64, device=ranks.device)
-        batches, num_test = partial(self._batches, test_set), len(test_set.labels)
-        loader: Any = SimpleNamespace(num_test=num_test, test_labels=test_set.labels, test_batches=batches)
+        absent = set(range(len(self.classes))).difference(test_set.among) if test_set.among else ()
+        places = torch.tensor(sorted(absent), dtype=torch.int64, device=ranks.device)
+        labels = test_set.labels
+
+        def batches(batch_size: int, *_: object) -> Iterator[Batch]:
+            chosen = torch.arange(len(labels)).split(batch_size)
+            return stream_batches(partial(self._load, test_set), self._finish, chosen, ranks.device)
+
+        # all that ``evaluate`` asks of an ImageLoader
+        loader: Any = SimpleNamespace(num_test=len(labels), test_labels=labels, test_batches=batches)
         with self.network.register_forward_hook(lambda *call: call[2].index_fill(1, places, -torch.inf)):
             found = evaluate(self.network, loader, ranks, self.precision)
         if not test_set.answers:
@@ -70,23 +76,14 @@ class Tested:
         top1 = 100 * sum(judged) / max(len(judged), 1)
         return {"images": len(judged), "top1_percent": top1, "top5_percent": None, "test_loss": None}
 
-    def _batches(
-        self, test_set: TestSet, batch_size: int, _rank: int, _num_ranks: int, device: torch.device
-    ) -> Iterator[Batch]:
-        """All that ``evaluate`` asks of an ``ImageLoader``, for images that belong to no image set of ours."""
-        batches = torch.arange(len(test_set.labels)).split(batch_size)
-        return stream_batches(partial(self._load, test_set), self._finish, batches, device)
-
     def _load(self, test_set: TestSet, chosen: Tensor) -> Batch:
         out = np.empty((len(chosen), self.size, self.size, 3), np.uint8)
-        for place, index in enumerate(chosen.tolist()):
+        for index, pixels in zip(chosen.tolist(), out, strict=True):
             image = test_set.images[index]
-            if isinstance(image, np.ndarray) and image.shape == out[place].shape:
-                out[place] = image
-                continue
+            fits = isinstance(image, np.ndarray) and image.shape == pixels.shape  # then it is seen whole
             try:
                 data = image.read_bytes() if isinstance(image, Path) else image
-                decode_centered(data, floor(self.size / self.test_crop), self.size, out[place])
+                decode_centered(data, self.size if fits else floor(self.size / self.test_crop), self.size, pixels)
             except (OSError, ValueError) as error:
                 raise DataError(f"image {index} of the test set, {image}, cannot be decoded: {error}") from error
         return Batch(torch.from_numpy(out), torch.from_numpy(test_set.labels)[chosen])

@@ -82,18 +82,18 @@ def _read_array(path: Path) -> Iterator[TestSet]:
 
 def _read_folders(source: Path, folder: Path, classes: Sequence[str]) -> Iterator[TestSet]:
     below = sorted(path for path in folder.iterdir() if path.is_dir())
-    found = {one: sorted(path for path in one.iterdir() if path.suffix.lower() in EXTENSIONS) for one in below}
-    if below and not any(found.values()):
+    paths = [path for one in below for path in sorted(one.iterdir()) if path.suffix.lower() in EXTENSIONS]
+    if below and not paths:
         for one in below:
             yield from _read_folders(source, one, classes)
         return
     known = {str(place): place for place in range(len(classes))} | {name: place for place, name in enumerate(classes)}
-    if not below or (strange := [one.name for one in below if one.name not in known]):
-        shown = strange[:3] if below else []
-        raise DataError(f"{folder} has no folders of the network's classes: found {shown}, expected {classes[:3]} …")
-    labels = np.repeat([known[one.name] for one in below], [len(found[one]) for one in below])
+    strange = [one.name for one in below if one.name not in known]
+    if strange or not below:
+        found, expected = strange[:3], classes[:3]
+        raise DataError(f"{folder} has no folders of the network's classes: found {found}, expected {expected} …")
+    labels = np.array([known[path.parent.name] for path in paths])
     among = tuple(np.unique(labels).tolist())
-    paths = [path for one in below for path in found[one]]
     part = folder.relative_to(source).as_posix().strip(".")
     yield TestSet(part, paths, labels, among if len(among) < len(classes) else ())
 
@@ -102,8 +102,7 @@ def _read_real(source: Path, images: Path | None) -> TestSet:
     if images is None:
         raise DataError(f"{source} has labels alone: name the folder of ImageNet's validation images with --images")
     answers = json.loads(source.read_bytes())
-    numbered = ((_NUMBER_OF_IMAGE.match(path.name), path) for path in images.rglob("ILSVRC2012_val_*"))
-    found = {int(match[1]): path for match, path in numbered if match}
+    found = {int(match[1]): path for path in images.rglob("*") if (match := _NUMBER_OF_IMAGE.match(path.name))}
     if not isinstance(answers, list) or sorted(found) != list(range(1, len(answers) + 1)):
         raise DataError(f"{images} has {len(found)} validation images, expected the {len(answers)} of {source}")
     paths = [found[number] for number in sorted(found)]

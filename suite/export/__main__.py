@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
 from suite.export.timm_results import render_timm_results
 from suite.papers import list_papers
-from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder, list_runs
@@ -33,18 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog=program("export", "python -m suite.export"),
         description="Write a finished run as a model folder that timm reads, or a store's results as timm's tables.",
     )
+    add = parser.add_argument
     place = "a run's folder, or its id in the store, such as deit_s-0123456789abcdef/seed-0"
-    parser.add_argument("run", nargs="?", metavar="RUN", help=place)
-    parser.add_argument(
-        "--to", type=a_path, metavar="DIR", help="folder for the weights, the model card and the scores"
-    )
-    parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
-    parser.add_argument(
-        "--results-csv", type=a_path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
-    )
-    parser.add_argument(
-        "--bibtex", type=a_path, metavar="FILE", help="write the suite's and the papers' entries, to cite them"
-    )
+    add("run", nargs="?", metavar="RUN", help=place)
+    add("--to", type=a_path, metavar="DIR", help="folder for the weights, the model card and the scores")
+    add("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    add("--results-csv", type=a_path, metavar="FILE", help="write all finished runs of the store, in timm's columns")
+    add("--bibtex", type=a_path, metavar="FILE", help="write the suite's and the papers' entries, to cite them")
     options = parser.parse_args(arguments)
     wanted = (options.run, options.results_csv, options.bibtex)
     if (options.run is None) != (options.to is None) or all(one is None for one in wanted):
@@ -69,17 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write_results(store: Path, path: Path) -> None:
+    """Write the results that hold; what cannot be read is named and left out."""
     if not experiments_folder(store).is_dir():
         raise SpecError(
             f"there is no run store {store}: expected a folder that holds experiments/; name it with --runs"
         )
-    results = list(_finished(store))
-    write_atomically(path, render_timm_results(results).encode())
-    print(f"{path}: {len(results)} runs")
-
-
-def _finished(store: Path) -> Iterator[Result]:
-    """Read the results that hold; what cannot be read is named and left out."""
+    results = []
     for run in list_runs(store):
         try:
             status = find_run_status(run, run.read_experiment())
@@ -87,9 +76,11 @@ def _finished(store: Path) -> Iterator[Result]:
             print(f"left out {run.path}: {error}", file=sys.stderr)
             continue
         if status.state == "done" and status.result is not None:
-            yield status.result
+            results.append(status.result)
         else:
             print(f"left out {run.path}: {status.state}", file=sys.stderr)
+    write_atomically(path, render_timm_results(results).encode())
+    print(f"{path}: {len(results)} runs")
 
 
 if __name__ == "__main__":

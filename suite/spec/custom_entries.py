@@ -79,15 +79,11 @@ def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomM
     """Stand in the place of each row's first model on each of the row's data."""
     by_row = _references(suite.entries_of(profile, table))
     has_one_set = all(len(references) == 1 for references in by_row.values())
-    for references in by_row.values():
-        for reference in references.values():
-            beside = _name_columns(reference, custom_model.name, has_one_set)
-            if not beside:
-                continue
-            candidates = {
-                e.configuration_id: e for e in (_replace_model(custom_model, of) for of in reference.candidates)
-            }
-            first, *others = candidates.values()  # a search is one over what the recipe leaves open
+    for reference in (one for references in by_row.values() for one in references.values()):
+        if beside := _name_columns(reference, custom_model.name, has_one_set):
+            replaced = (_replace_model(custom_model, of) for of in reference.candidates)
+            # a search is one over what the recipe leaves open
+            first, *others = {e.configuration_id: e for e in replaced}.values()
             yield reference.model_copy(
                 columns={column: reference.columns[of] for column, of in beside.items()},
                 experiment=first,

@@ -1,7 +1,7 @@
 """A custom model, as data: one that is none of ours, or one of ours with other options, beside the papers'.
 
-What tells one custom model from another is said here alone: ``ModelSource.identity`` for runs, ``is_same_as`` for
-the models that were entered into a suite's tables. A name is only the label of its columns on a board.
+What tells one custom model from another is said here alone: ``ModelSource.identity`` for runs, ``digest`` for the
+models that were entered into a suite's tables. A name is only the label of its columns on a board.
 """
 
 from __future__ import annotations
@@ -83,22 +83,16 @@ class CustomModel(Frozen):
     @property
     def digest(self) -> str:
         """Sixteen digits that tell what is trained, from wherever it was read and whatever it is called."""
-        if self.source is None:
-            known = [self.words, self.options]
-        else:
-            known = [self.source.identity, self.source.changed_options(self.options)]
-        return hash_source(json.dumps([*known, self.recipe], sort_keys=True).encode())[7:23]
-
-    def is_same_as(self, other: CustomModel) -> bool:
-        """Whether both are the same model, trained alike."""
-        return self.digest == other.digest
+        model = self.source.identity if self.source else self.words
+        options = self.source.changed_options(self.options) if self.source else self.options
+        return hash_source(json.dumps([model, options, self.recipe], sort_keys=True).encode())[7:23]
 
     def joined_with(self, other: CustomModel) -> CustomModel:
         """The same model, entered on the boards of both."""
-        both = (self, other) if all(one.suites or one.boards for one in (self, other)) else ()
-        names = ("suites", "boards")
+        if not all(one.suites or one.boards for one in (self, other)):
+            return self.model_copy(suites=(), boards=())
         return self.model_copy(
-            update={name: sorted({one for of in both for one in getattr(of, name)}) for name in names}
+            suites=sorted({*self.suites, *other.suites}), boards=sorted({*self.boards, *other.boards})
         )
 
     def is_on(self, suite: str, profile_name: str) -> bool:

@@ -13,8 +13,7 @@ from suite.base.frozen import Frozen
 from suite.spec.custom_model import CustomModel
 from suite.spec.figures import Figure
 from suite.spec.profile import Entry, Place, Profile, ProfileName, Row
-
-TUNED = "+tune"  # in a profile's name, before the number of tries
+from suite.spec.tuning import TUNED, Tuning
 
 
 class RelativeGain(Frozen):
@@ -110,8 +109,8 @@ class Suite(Frozen):
     """One question of one paper: its experiments at each scale, and the layout of the answer.
 
     ``custom_models`` are the models beside the papers' that were entered into its tables. ``source`` is where a
-    suite that is none of ours was found, such as ``my_suite.py:SUITE``. ``tuned`` are profiles of recipes that a
-    store's tries have chosen, by their whole names.
+    suite that is none of ours was found, such as ``my_suite.py:SUITE``. ``tuning`` chooses the recipes
+    of profiles whose names say that they are tuned.
     """
 
     name: str
@@ -125,7 +124,7 @@ class Suite(Frozen):
     footnotes: tuple[str, ...] = ()
     custom_models: tuple[CustomModel, ...] = ()
     source: str = ""
-    tuned: dict[str, Profile] = Field(default_factory=dict)
+    tuning: Tuning | None = None
 
     @property
     def cli_name(self) -> str:
@@ -139,9 +138,9 @@ class Suite(Frozen):
         ``laptop-bf16``, or on another image set, such as ``laptop@flowers``, or any with tuned recipes, such as
         ``laptop+tune8``, which is as untuned as before where no store's tries were read.
         """
-        if name in self.tuned:
-            return self.tuned[name]
-        name = name.partition(TUNED)[0]
+        name, is_tuned, _ = name.partition(TUNED)
+        if is_tuned and self.tuning:
+            return self.tuning.choose(self.profile(name))
         scale, _, dataset = name.partition("@")
         if dataset:
             if scale.partition("-")[0] == "smoke":

@@ -22,25 +22,28 @@ def record_name(custom_model: CustomModel) -> str:
 def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> None:
     """Record custom models, each with the boards that it was entered on before."""
     for custom_model in custom_models:
-        for path, other in _read(store, is_strict=False).items():
-            if other.name == custom_model.name and other.is_same_as(custom_model):
+        for path, other in _read(store).items():
+            if (other.name, other.digest) == (custom_model.name, custom_model.digest):
                 custom_model = custom_model.joined_with(other)
                 path.unlink()
         _write(store / record_name(custom_model), custom_model)
 
 
-def make_place(store: Path, custom_models: Iterable[CustomModel]) -> None:
-    """Take their boards from other models of their names, and from other names of the same models.
+def make_place(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
+    """Take their boards from other models of their names, and from other names of the same models; return these.
 
     To refuse them would ask for a new name after every edit of a model. Runs stay.
     """
-    for path, other in _read(store, is_strict=False).items():
-        others = [one for one in custom_models if (one.name == other.name) != one.is_same_as(other)]
+    found = []
+    for path, other in _read(store).items():
+        others = [one for one in custom_models if (one.name == other.name) != (one.digest == other.digest)]
         left = [board for board in other.boards if not any(board in one.boards for one in others)]
         if len(left) < len(other.boards):
+            found.append(other)
             path.unlink()
             if left or other.suites:
                 _write(path, other.model_copy(boards=left))
+    return found
 
 
 def _write(path: Path, custom_model: CustomModel) -> None:
@@ -52,16 +55,14 @@ def _write(path: Path, custom_model: CustomModel) -> None:
 def read_custom_models(store: Path) -> list[CustomModel]:
     """Read the custom models that were entered into a store's suites, sorted by name; RecordError where one is
     unreadable."""
-    return list(_read(store, is_strict=True).values())
+    return list(_read(store).values())
 
 
-def _read(store: Path, *, is_strict: bool) -> dict[Path, CustomModel]:
+def _read(store: Path) -> dict[Path, CustomModel]:
     found = {}
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
             found[path] = read_model(CustomModel, read_file(path))
         except (OSError, ValueError) as error:
-            if is_strict:
-                advice = "Delete it, and start the grid with that --challenger again."
-                raise unreadable(path, error, advice) from error
+            raise unreadable(path, error, "Delete it, and start the grid with that --challenger again.") from error
     return found

@@ -16,13 +16,18 @@ from suite.spec.experiment import Experiment
 from suite.spec.model_options import read_options
 
 
+def folders_of(experiments: Path, experiment: Experiment) -> list[Path]:
+    """The folder of a configuration, which need not be there, and those that it has under old names."""
+    old = present_names(experiments).items() if experiment.model_source else ()
+    names = (experiment.configuration, *(name for name, present in old if present == experiment.configuration))
+    return [experiments / name for name in names]
+
+
 def present_names(experiments: Path) -> Mapping[str, str]:
     """Find the present names of configurations whose folders have old ones, by folder, sorted."""
-    try:
-        changed_ns = experiments.stat().st_mtime_ns
-    except OSError:  # nothing was trained yet
-        return {}
-    return _read(experiments, changed_ns)
+    with contextlib.suppress(OSError):  # nothing was trained yet
+        return _read(experiments, experiments.stat().st_mtime_ns)
+    return {}
 
 
 @lru_cache(maxsize=8)

@@ -37,7 +37,7 @@ from suite.base.errors import RecordError
 from suite.base.files import append_record, disk_error, naming_disk_errors, read_file, read_tail, write_atomically
 from suite.base.reading import read_metrics_line, read_model, seal, unreadable, unseal
 from suite.spec.experiment import Experiment
-from suite.store.old_names import present_names
+from suite.store.old_names import folders_of
 from suite.store.results import RESULT_FORMAT, Failure, FailureKind, Result, format_of
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
@@ -84,13 +84,10 @@ class RunDirectory:
 
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
-        path = Path(store, EXPERIMENTS, experiment.id)
-        if experiment.model_source:  # perhaps from when its name was in the identity
-            present = present_names(path.parents[1])
-            old = [path.parents[1] / name / path.name for name in present if present[name] == experiment.configuration]
-            places = ((cls(place).result_path, place) for place in (path, *old))
-            path = min(places, key=lambda one: (not one[0].exists(), not one[1].exists()))[1]
-        return cls(path, experiment)
+        places = [folder / f"seed-{experiment.seed}" for folder in folders_of(Path(store, EXPERIMENTS), experiment)]
+        if len(places) > 1:  # some are from when a custom model's name was in the identity
+            places.sort(key=lambda place: (not cls(place).result_path.exists(), not place.exists()))
+        return cls(places[0], experiment)
 
     @property
     def id(self) -> str:

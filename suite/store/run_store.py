@@ -6,7 +6,7 @@ from pathlib import Path
 
 from suite.base.errors import RecordError
 from suite.spec.experiment import Experiment
-from suite.store.old_names import present_names
+from suite.store.old_names import folders_of, present_names
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 
 
@@ -34,12 +34,10 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
 
     RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
     """
-    found = _find_in(experiments_folder(store) / experiment.configuration, experiment)
-    if experiment.model_source:
-        for name, present in present_names(experiments_folder(store)).items():
-            if present == experiment.configuration:
-                old = _find_in(experiments_folder(store) / name, experiment)
-                found |= {seed: RunDirectory.of(store, experiment.with_seed(seed)) for seed in old}
+    found: dict[int, RunDirectory] = {}
+    for folder in folders_of(experiments_folder(store), experiment):
+        for seed, run in _find_in(folder, experiment).items():
+            found[seed] = RunDirectory.of(store, experiment.with_seed(seed)) if seed in found else run
     return dict(sorted(found.items()))
 
 

@@ -7,10 +7,9 @@ from scipy.stats import false_discovery_control, ttest_rel
 
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.joined_stores import joined
-from leaderboards.custom_models import find_comparisons
 from leaderboards.report.suite_page import render_suite_page
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
-from leaderboards.text.custom_models import render_comparisons_csv, summarize_comparisons
+from leaderboards.text.custom_models import find_comparisons, render_comparisons_csv, summarize_comparisons
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import format_ranks
 from suite.base.errors import RecordError, SpecError
@@ -129,7 +128,7 @@ def test_the_files_show_the_custom_model_without_a_number_of_the_paper(entered, 
     long = [line for line in csv.DictReader(render_long_csv(leaderboard).splitlines()) if line["column"] == "mine_top1"]
     assert (long[0]["n"], long[0]["paper"], long[0]["best_rank"]) == ("3", "", "1")
     assert render_accounting(leaderboard).count("\ncustom-Mine-") == 3
-    lines = list(csv.DictReader(render_comparisons_csv(find_comparisons(leaderboard)).splitlines()))
+    lines = list(csv.DictReader(render_comparisons_csv(leaderboard).splitlines()))
     assert {line["verdict"] for line in lines if line["column"] == "mine_top1"} == {"better"}
     (told,) = summarize_comparisons(leaderboard)
     assert told.startswith("mine: better in 4, worse in 0 of 4 comparisons")

@@ -4,16 +4,17 @@ import pytest
 
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest, untuned
-from launchers.command.tune import Tries, describe_tuning
+from launchers.command.tune import Tries, describe_tuning, draw_settings
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.packed_records import pack_records
 from leaderboards.text.notes import find_notes
 from suite.base.errors import SpecError
 from suite.papers import get_suite
+from suite.spec.tuning import Try
 from suite.store.attempts import record_start
 from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
-from suite.store.tuning import Try, draw_settings, read_tuning, tuning_path, write_tuning
+from suite.store.tuning import read_tuning, tuning_path, write_tuning
 
 WORDS = ("--suite", "sample_efficiency", "--challenger", "mine=deit_micro", "depth=2", "--only", "train_size_percent=5")
 NAME = "laptop+tune3"
