@@ -1,7 +1,8 @@
 """Strangers' models are trained in a sandbox of bubblewrap: no network, nothing of ours but what training reads.
 
 A command -> the same command behind ``bwrap`` and ``prlimit``. It may write to one folder, a run's. All else that it
-sees is read-only: the system's libraries, Python, the code and the images. ``/tmp`` is its own and vanishes.
+sees is read-only: the system's libraries, Python, the code and the images. ``/tmp`` and ``/dev/shm`` are its own and
+vanish.
 """
 
 import importlib.metadata
@@ -28,7 +29,7 @@ class Limits:
     minutes: float = 60.0
     memory_gb: float = 16.0  # of each process, in 10^9 bytes
     num_processes: int = 256  # and threads
-    file_gb: float = 1.0  # of each file that it writes, and of all of /tmp
+    file_gb: float = 1.0  # of each file that it writes, and of all in /tmp, and in /dev/shm
 
 
 def sandboxed(

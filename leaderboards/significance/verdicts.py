@@ -17,6 +17,7 @@ significantly below D / 2, else **undecided**.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, TypeVar
 
 from leaderboards.significance.estimates import Estimate
@@ -174,12 +175,12 @@ class Question:
     def sides(self) -> Sides:
         return Sides(*(min(1.0, p * SIGNIFICANCE / self.level) for p in self._unadjusted))
 
-    @property
+    @cached_property
     def _unadjusted(self) -> Sides:
         """Whatever its level."""
         return all_of([effect.sides for effect in self.testable], len(self.effects) - len(self.testable))
 
-    @property
+    @cached_property
     def deciding(self) -> tuple[Measured, float]:
         """The effect that decides, and its two-sided p-value: the one that speaks least for a claim that rather holds,
         most against another."""

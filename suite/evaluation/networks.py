@@ -80,10 +80,12 @@ class Tested:
         out = np.empty((len(chosen), self.size, self.size, 3), np.uint8)
         for index, pixels in zip(chosen.tolist(), out, strict=True):
             image = test_set.images[index]
-            fits = isinstance(image, np.ndarray) and image.shape == pixels.shape  # then it is seen whole
+            if isinstance(image, np.ndarray) and image.shape == pixels.shape:  # it is seen whole
+                pixels[...] = image
+                continue
             try:
                 data = image.read_bytes() if isinstance(image, Path) else image
-                decode_centered(data, self.size if fits else floor(self.size / self.test_crop), self.size, pixels)
+                decode_centered(data, floor(self.size / self.test_crop), self.size, pixels)
             except (OSError, ValueError) as error:
                 raise DataError(f"image {index} of the test set, {image}, cannot be decoded: {error}") from error
         return Batch(torch.from_numpy(out), torch.from_numpy(test_set.labels)[chosen])
