@@ -51,6 +51,7 @@ class GridOptions:
     micro_batch: int | None = None
     zero_stage: int = 0
     compiled: bool = False
+    cuda_graphs: bool = False
     teacher_weights: Path | None = None
     device: Literal["cpu", "gpu"] | None = None
     precision: Literal["fp32", "bf16"] | None = None
@@ -99,6 +100,8 @@ class GridOptions:
                 self.runs_per_gpu and shares_gpus_elsewhere,
             "--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer":
                 self.compiled and self.zero_stage == 3,
+            "--cuda-graphs goes with none of --compile, --zero-stage, --micro-batch, --ranks-per-node":
+                self.cuda_graphs and (self.compiled or self.zero_stage or self.micro_batch or self.ranks_per_node),
             f"--teacher-weights {weights}: there is no such file": weights is not None and not weights.is_file(),
         }  # fmt: skip
         for words, holds in refusals.items():
@@ -132,6 +135,8 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     weights, stage = options.teacher_weights, options.stage
     if stage and stage != "slurm" and "$" not in stage:  # else only the node knows it
         stage = str(Path(stage).expanduser().absolute())
+    if options.cuda_graphs and (profile.device == "cpu" or num_ranks > 1):
+        raise SpecError("--cuda-graphs goes with runs of one rank on a GPU; leave it out")
     plan = read_plan(options.runs, get_suite(options.suite).name, options.profile_name) if options.suite else None
     resources = Resources(
         device=profile.device,
@@ -140,6 +145,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         micro_batch_size=options.micro_batch,
         zero_stage=options.zero_stage,
         compiled=options.compiled,
+        cuda_graphs=options.cuda_graphs,
         checkpoint_every_s=profile.checkpoint_every_s,
         num_evaluations=profile.num_evaluations,
         evaluate_every_epoch=profile.device == "gpu" and are_shown_with_best(profile.experiments()),

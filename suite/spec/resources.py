@@ -21,6 +21,7 @@ class Resources(Frozen):
     micro_batch_size: PositiveInt | None = None  # images a rank holds at once; None = its whole share
     zero_stage: int = Field(0, ge=0, le=3)
     compiled: bool = False  # training steps by torch.compile, and a fused optimizer
+    cuda_graphs: bool = False  # the kernels of a pass start as one on a GPU, and give the same bits
     checkpoint_every_s: NonNegativeFloat = 300.0  # or less often, where that takes over 1 % of the time
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs

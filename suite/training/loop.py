@@ -144,6 +144,8 @@ class Training:
             first = next(batches)  # for its shape
             make_code(self.engine.module, first.images.split(self.micro_batch)[0], self.recipe, self.ranks)
             batches = chain([first], batches)
+        if self.resources.cuda_graphs and progress.step < self.num_steps:
+            self._record_passes()
         self.heartbeat.begin()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -186,6 +188,14 @@ class Training:
         if accuracy is None:  # resumed from a checkpoint after the last step, before which it was logged
             accuracy = self._score()
         return self._finish(accuracy)
+
+    def _record_passes(self) -> None:
+        """Have the GPU start the kernels of a pass by itself, before any other thread gives it work; else go on."""
+        side = self.experiment.image_size
+        try:
+            self.engine.record(torch.zeros(self.micro_batch, 3, side, side, device=self.ranks.device))
+        except (AssertionError, RuntimeError) as error:
+            print(f"training without CUDA graphs, which cannot record this network: {error}", flush=True)
 
     @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:

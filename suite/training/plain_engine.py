@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from suite.training.accelerator import record_passes
 from suite.training.checkpoint_files import HashedFiles
 
 _FILE = "mp_rank_00_model_states.pt"  # DeepSpeed's name
@@ -37,7 +38,9 @@ class PlainEngine:
         self.checkpoint_engine = HashedFiles()
         self._optimizer, self._accumulation, self._num_pending = optimizer, accumulation, 0
         self._parameters = list(model.parameters())
-        self._autocast = torch.autocast(device.type, torch.bfloat16) if is_bf16 else nullcontext()
+        # without a cache of cast weights, which graphs cannot have: a pass casts each weight once
+        autocast = torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
+        self._autocast = autocast if is_bf16 else nullcontext()
 
     def train(self) -> None:
         self.module.train()
@@ -47,6 +50,11 @@ class PlainEngine:
         with self._autocast:
             logits: Tensor = self.module(images)
         return logits
+
+    def record(self, images: Tensor) -> None:
+        """Record later passes in training, on images of this shape, as CUDA graphs; see ``record_passes``."""
+        with self._autocast:
+            record_passes(self.module, images)
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of a micro-batch's mean loss to those of the step."""

@@ -112,9 +112,10 @@ class StopAt(StopRequest):
         return 0 < self._step <= self._training.progress.step
 
 
-def train(run, ranks, stop_at=0):
+def train(run, ranks, stop_at=0, **changes):
     """Train from the newest checkpoint; a training that is stopped leaves one, and no weights."""
-    resources = RESOURCES.model_copy(update={"device": "cpu" if ranks.device.type == "cpu" else "gpu"})
+    changes["device"] = "cpu" if ranks.device.type == "cpu" else "gpu"
+    resources = RESOURCES.model_copy(update=changes)
     training = Training(run, run.read_experiment(), resources, ranks)
     with suppress(Interrupted):
         training.run(StopAt(training, stop_at))
@@ -163,6 +164,31 @@ def test_every_model_trains_by_deterministic_operators(tmp_path, model, precisio
     train(run, alone)
     assert run.weights_path.exists()
     record_property("images_per_s", run.last_metrics()["images_per_s"])
+
+
+@pytest.mark.skipif(SMALL, reason="CUDA graphs are of a GPU")
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [("deit_micro", "fp32"), ("convit_micro", "fp32"), ("vit_t", "bf16"), ("sa_learned", "fp32")],
+)
+def test_a_training_by_cuda_graphs_gives_the_bits_of_an_eager_one(tmp_path, model, precision, alone, capsys):
+    experiment = of_model(model, 30, 64, precision=precision)
+    graphed, eager = (new_run(tmp_path / name, experiment) for name in ("graphed", "eager"))
+    train(graphed, alone, stop_at=15, cuda_graphs=True)
+    train(graphed, alone, cuda_graphs=True)
+    assert "without CUDA graphs" not in capsys.readouterr().out
+    train(eager, alone)
+    assert graphed.weights_path.read_bytes() == eager.weights_path.read_bytes()
+
+
+@pytest.mark.skipif(SMALL, reason="CUDA graphs are of a GPU")
+def test_a_network_that_no_graph_can_record_is_trained_without(tmp_path, alone, capsys):
+    experiment = of_model("resnet18_cifar", 10, 32)
+    asked, eager = (new_run(tmp_path / name, experiment) for name in ("asked", "eager"))
+    train(asked, alone, cuda_graphs=True)
+    assert "training without CUDA graphs, which cannot record this network" in capsys.readouterr().out
+    train(eager, alone)
+    assert asked.weights_path.read_bytes() == eager.weights_path.read_bytes()
 
 
 # -- beside the CPU

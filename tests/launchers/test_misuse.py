@@ -91,6 +91,12 @@ def test_compiled_steps_of_weights_in_pieces_are_refused(capsys):
     assert "--compile goes with --zero-stage 0, 1 or 2" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("other", [["--compile"], ["--zero-stage", "1"], ["--micro-batch", "8"], []])
+def test_cuda_graphs_of_what_no_gpu_records_whole_are_refused(capsys, tmp_path, other):
+    assert main([*COMMAND, "--cuda-graphs", *other, "--runs", str(tmp_path)]) == Exit.MISUSE
+    assert "--cuda-graphs goes with" in capsys.readouterr().err
+
+
 COMMANDS = {
     "grid": ["launchers/grid.py", "--list"],
     "build": ["leaderboards/build.py", "--all"],
