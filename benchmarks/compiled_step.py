@@ -1,10 +1,10 @@
-"""A training step as ``--compile`` takes it beside the eager one, of the same model on the same batch, in one run.
+"""A training step as ``--compile`` takes it, and on a GPU ``--cuda-graphs``, beside the eager one, in one run.
 
     python benchmarks/compiled_step.py [--models deit_micro convit_micro] [--image-size 32] [--batch 128] [--rounds 15]
                                        [--clock wall|processor] [--device cpu|gpu]
 
-Forward and backward pass and AdamW, which is fused where the step is compiled. Also prints what the code's making took,
-or its finding where an earlier run has made it: it is kept as for trainings.
+Forward and backward pass and AdamW, which is fused where the step is compiled, on the same batch. Also prints what the
+code's making took, or its finding where an earlier run has made it: it is kept as for trainings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def make_step(
 
     Args:
         name: Name of the model.
-        resources: Resources that say whether the step is compiled.
+        resources: Resources that say whether the step is compiled, or its passes are CUDA graphs.
         ranks: This process.
         options: Options of the command line.
     """
@@ -52,6 +52,9 @@ def make_step(
         make_code(engine.module, images, recipe, ranks)
         took = time.process_time() - started[0], time.perf_counter() - started[1]
         print(f"{name}: code made or found in {took[1]:.1f} s, {took[0]:.1f} of this processor's, compiler left out")
+
+    if resources.cuda_graphs:
+        engine.record(images)
 
     def step() -> None:
         engine.backward(F.cross_entropy(engine(images).float(), labels))
@@ -73,11 +76,12 @@ def main() -> None:
     ranks = distributed.start(Resources(device=options.device))
     print(f"{describe_machine()}; {load()}")
     clock = time.perf_counter if options.clock == "wall" else time.process_time
+    eager = Resources(device=options.device)
+    ways = {"eager": eager, "compiled": eager.model_copy(update={"compiled": True})}
+    if options.device == "gpu":
+        ways["CUDA graphs"] = eager.model_copy(update={"cuda_graphs": True})
     for name in options.models:
-        modes = {
-            mode: make_step(name, Resources(device=options.device, compiled=mode == "compiled"), ranks, options)
-            for mode in ("eager", "compiled")
-        }
+        modes = {mode: make_step(name, resources, ranks, options) for mode, resources in ways.items()}
         seconds = time_in_turn(modes, options.rounds, clock=clock)
         report(seconds, "eager", f"training step, {name}, batch {options.batch} ({options.clock} seconds)")
 

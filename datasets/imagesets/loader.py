@@ -42,6 +42,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
+_PIXELS_AT_ONCE = 1 << 19  # 512 images of CIFAR, 10 of 224 pixels
 _NOT_COUNTED = -1  # the label of what only fills a test batch
 
 
@@ -67,6 +68,15 @@ class _Loaded(NamedTuple):
     images: Tensor
     labels: Tensor
     draws: Draws = Draws()
+
+
+def _steps_at_once(num_pixels: int) -> int:
+    """How many steps' batches, each of so many pixels, are loaded and finished as one: of small ones several.
+
+    The operations of DeiT's augmentation are as many for several batches, and starting them takes longer than carrying
+    them out; on a GPU, longer than a small network's step. A power of two, of which a block has a whole number.
+    """
+    return min(_STEPS_DRAWN_AT_ONCE, 1 << max(0, (_PIXELS_AT_ONCE // num_pixels).bit_length() - 1))
 
 
 class ImageLoader:
@@ -126,11 +136,11 @@ class ImageLoader:
     def samples(self, step: int, rank: int = 0, num_ranks: int = 1) -> Samples:
         """This rank's share of a step, as (epoch, index among the kept images, repeat). With repeated augmentation an
         epoch has the first images of its order alone, each several times in a row."""
-        return self._choose(step, rank, num_ranks).samples
+        return self._choose(range(step, step + 1), rank, num_ranks).samples
 
     def train_batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> Batch:
         """This rank's share of a step, on the CPU."""
-        return self._augmented(self._load(step, rank, num_ranks))
+        return self._augmented(self._load(range(step, step + 1), rank, num_ranks))
 
     def train_batches(
         self, first: int, last: int, rank: int = 0, num_ranks: int = 1, device: torch.device | None = None
@@ -141,16 +151,20 @@ class ImageLoader:
             first, last: the steps, from the first to the one before the last.
             rank, num_ranks, device: the share, and where batches are finished; None is the CPU.
         """
-        return stream_batches(
-            lambda step: self._load(step, rank, num_ranks), self._augmented, range(first, last), device
-        )
+        share = len(range(rank, self.recipe.batch_size, num_ranks))
+        at_once = _steps_at_once(share * self._size**2)
+        numbers = range(first // at_once, -(-last // at_once))
+        parts = (range(max(first, n * at_once), min(last, (n + 1) * at_once)) for n in numbers)
+        for batches in stream_batches(lambda part: self._load(part, rank, num_ranks), self._augmented, parts, device):
+            yield from map(Batch, *(tensor.split(share) for tensor in batches))
 
     def _augmented(self, loaded: _Loaded) -> Batch:
         images, labels = self._augment(_channels_first(loaded.images), loaded.labels, loaded.draws)
         return Batch(self._shuffle(images), labels)
 
-    def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
-        chosen = self._choose(step, rank, num_ranks)
+    def _load(self, steps: range, rank: int, num_ranks: int) -> _Loaded:
+        """Several steps, one after the other, all of one block."""
+        chosen = self._choose(steps, rank, num_ranks)
         index = chosen.samples.index
         pixels = self._train.gather(self._kept[index]) if self._cuts_whole else None
         if pixels is None:
@@ -158,13 +172,14 @@ class ImageLoader:
         if self.recipe.crop == "pad" and self.recipe.crop_padding:
             pixels = _cut_padded(pixels, chosen.corners, self.recipe.crop_padding)
         labels = torch.from_numpy(self._train.labels[self._kept[index]])
+        step = np.repeat(steps, len(labels) // len(steps))
         draws = self._augment.draw(chosen.samples, step, self._size, chosen.flipped, chosen.positions)
         return _Loaded(torch.from_numpy(pixels), labels, draws)
 
-    def _choose(self, step: int, rank: int, num_ranks: int) -> _Chosen:
-        number, place = divmod(step, _STEPS_DRAWN_AT_ONCE)
+    def _choose(self, steps: range, rank: int, num_ranks: int) -> _Chosen:
+        number, place = divmod(steps.start, _STEPS_DRAWN_AT_ONCE)
         share = len(range(rank, self.recipe.batch_size, num_ranks))
-        part, block = slice(place * share, (place + 1) * share), self._chosen_of_block(number, rank, num_ranks)
+        part, block = slice(place * share, (place + len(steps)) * share), self._chosen_of_block(number, rank, num_ranks)
         samples = Samples(*(field[part] for field in block.samples))
         return _Chosen(samples, block.corners[part], block.flipped[part], block.positions[part])
 

@@ -17,11 +17,13 @@ from suite.spec.experiment import Experiment
 
 META = torch.device("meta")
 JITTER = DEIT_CIFAR.model_copy(update={"color_jitter": 0.4, "cutmix": 1.0})
+SMALL_DEIT = DEIT.model_copy(update={"mix_group": 16})
 WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal"}
 
 
-def loader(recipe, size=32):
-    recipe = recipe.model_copy(update={"batch_size": 256})
+def loader(recipe, size=32, batch_size=512):
+    """Of batches that are large enough to be finished one by one."""
+    recipe = recipe.model_copy(update={"batch_size": batch_size})
     return ImageLoader(Experiment(model="deit_micro", dataset="cifar10_sample", image_size=size, recipe=recipe))
 
 
@@ -44,7 +46,7 @@ class Watch(TorchDispatchMode):
             assert name != "repeat_interleave" or kwargs.get("output_size") is not None, "its length is not known"
             self.copies[name] += len({tensor.device for tensor in inputs + outputs}) > 1
             self.num_kernels += not function.is_view
-            self.deterministic |= torch.are_deterministic_algorithms_enabled()
+            self.deterministic |= not function.is_view and torch.are_deterministic_algorithms_enabled()
         return result
 
 
@@ -62,9 +64,32 @@ def test_a_batch_travels_in_one_copy_and_is_augmented_without_waiting(recipe, mo
     for _ in range(3):
         with Watch() as seen:
             batch = next(batches)
-        assert (batch.images.device, batch.images.shape) == (META, (256, 3, 32, 32))
+        assert (batch.images.device, batch.images.shape) == (META, (512, 3, 32, 32))
         assert seen.copies.total() == 1
         assert seen.num_kernels <= most_kernels
+
+
+@pytest.mark.parametrize(("recipe", "most_kernels"), [(SMALL_DEIT, 900), (DEIT_CIFAR, 10)])
+def test_several_steps_of_small_batches_travel_as_one_and_start_as_many_kernels_as_one(recipe, most_kernels):
+    batches = loader(recipe, batch_size=64).train_batches(3, 24, device=META)
+    assert [len(next(batches).images) for _ in range(5)] == [64] * 5  # the others of the first eight steps
+    for _ in range(2):
+        with Watch() as seen:
+            assert [len(next(batches).images) for _ in range(8)] == [64] * 8
+        assert seen.copies.total() == 1
+        assert seen.num_kernels <= most_kernels
+    assert not list(batches)
+
+
+@pytest.mark.parametrize("recipe", [SMALL_DEIT, CIFAR, JITTER, DEIT_CIFAR])
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_batches_finished_together_are_those_of_each_step(recipe, num_ranks, monkeypatch):
+    images = loader(recipe, size=48 if recipe.crop == "random_resized" else 32, batch_size=32)
+    monkeypatch.setattr("imagesets.loader._steps_at_once", lambda *_: 8)
+    found = list(images.train_batches(3, 18, num_ranks - 1, num_ranks))
+    assert len(found) == 15
+    for step, batch in enumerate(found, 3):
+        assert all(map(torch.equal, batch, images.train_batch(step, num_ranks - 1, num_ranks)))
 
 
 def test_test_images_travel_in_one_copy_too():
@@ -81,7 +106,7 @@ def test_test_images_travel_in_one_copy_too():
 def test_what_was_packed_gives_the_batch_of_the_cpu(recipe):
     images = loader(recipe, size=48 if recipe.crop == "random_resized" else 32)
     for step in range(2):
-        unpacked = Packed(images._load(step, 0, 1), pinned=False).to(torch.device("cpu"))
+        unpacked = Packed(images._load(range(step, step + 1), 0, 1), pinned=False).to(torch.device("cpu"))
         assert all(map(torch.equal, images._augmented(unpacked), images.train_batch(step)))
 
 

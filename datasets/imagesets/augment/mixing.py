@@ -69,23 +69,22 @@ class Pairs(NamedTuple):
     box: Tensor | None
 
 
-def pair_images(mixing: Mixing) -> Pairs:
-    """Give each image the one half a batch further as its partner.
+def pair_images(mixing: Mixing, num_steps: int = 1) -> Pairs:
+    """Give each image of as many batches the one half a batch further as its partner.
 
     Repeated copies of a sample, which are neighbours, so do not meet, and pairs do not depend on the number of ranks:
     of R ranks, rank r holds positions r, r + R, ..., so half its share is half the batch, and of the same group. (timm
     pairs the first with the last.) SpecError if the number of images is odd.
     """
-    num = len(mixing.lam)
-    half, rest = divmod(num, 2)
-    if rest:
+    num = len(mixing.lam) // num_steps
+    if num % 2:
         raise SpecError(
             f"mixup and cutmix pair the images of a rank's share, and this one has {num}; "
             "choose a batch size that is a multiple of twice the number of ranks"
         )
     kept = np.where(mixing.is_cutmix, 1.0, mixing.lam)  # of the pixels outside the box
     return Pairs(
-        torch.arange(num).roll(half),
+        torch.arange(num * num_steps).reshape(num_steps, num).roll(num // 2, dims=1).reshape(-1),
         _shares(mixing.lam),
         None if mixing.is_cutmix.all() else _shares(kept),
         torch.from_numpy(mixing.boxes) if mixing.is_cutmix.any() else None,

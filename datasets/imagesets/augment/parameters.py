@@ -80,17 +80,23 @@ class Mixing(NamedTuple):
 
 
 def mixing(
-    seed: int, step: int, groups: NDArray[np.int64], mixup: float, cutmix: float, switch_probability: float, size: int
+    seed: int,
+    step: int | NDArray[np.int64],
+    groups: NDArray[np.int64],
+    mixup: float,
+    cutmix: float,
+    switch_probability: float,
+    size: int,
 ) -> Mixing:
-    """One step's mixing: one draw a group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
+    """The mixing of steps: one draw a group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
 
     Args:
-        groups: (B,), the group that each image belongs to; timm's is a process.
+        step, groups: step of all images, or (B,), and (B,), the group in it that each belongs to; timm's is a process.
         mixup, cutmix: alpha of the Beta(alpha, alpha) that each one's ``lam`` comes from; 0 turns it off, but not both.
         switch_probability, size: probability of cutmix, where both are on; and side of the square images, pixels.
     """
-    drawn, group_of_image = np.unique(groups, return_inverse=True)
-    counters = Samples(np.zeros_like(drawn), np.full_like(drawn, step), drawn)
+    (steps, drawn), of_image = np.unique(np.broadcast_arrays(step, groups), axis=1, return_inverse=True)
+    counters = Samples(np.zeros_like(drawn), steps, drawn)
     switch, share, row, column = uniforms(seed, Purpose.MIXING, counters).T
     is_cutmix = switch < (switch_probability if mixup and cutmix else float(cutmix > 0))
     alpha = np.where(is_cutmix, cutmix, mixup)
@@ -101,7 +107,7 @@ def mixing(
     sides = np.minimum(middles + (cut + 1) // 2, size) - corners
     lam = np.where(is_cutmix, 1 - sides.prod(axis=1) / size**2, lam)
     boxes = np.concatenate([corners, sides], axis=1)
-    return Mixing(*(field[group_of_image] for field in (is_cutmix, lam, boxes)))
+    return Mixing(*(field[of_image.reshape(-1)] for field in (is_cutmix, lam, boxes)))
 
 
 def _between(limits: tuple[float, float], uniform: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -60,18 +60,18 @@ class Augmentation:
     def draw(
         self,
         samples: Samples,
-        step: int,
+        step: int | NDArray[np.int64],
         size: int,
         flipped: NDArray[np.bool_] | None = None,
         positions: NDArray[np.int64] | None = None,
     ) -> Draws:
-        """Draw all that is random about one rank's share of a step, which must be whole where the recipe mixes.
+        """Draw all that is random about one rank's share of steps, which must be whole where the recipe mixes.
 
         Args:
-            samples, step: the share's samples, B of them, and the optimizer's step.
+            samples, step: the share's samples, B of them, and the optimizer's step, or (B,), steps one after the other.
             size: side of the cropped images, pixels.
             flipped: ``parameters.flips`` of these samples, where a loader has drawn them for many steps at once.
-            positions: (B,), of the samples in the batch of all ranks; None = this is all of it.
+            positions: (B,), of the samples in the batch of all ranks; None = this is all of one.
         """
         recipe, seed, num = self.recipe, self.seed, len(samples.index)
         turned = boxes = pairs = None
@@ -88,7 +88,7 @@ class Augmentation:
         if recipe.mixup or recipe.cutmix:
             groups = (np.arange(num) if positions is None else positions) % recipe.num_mix_groups
             strengths = (recipe.mixup, recipe.cutmix, recipe.mix_switch_probability)
-            pairs = pair_images(parameters.mixing(seed, step, groups, *strengths, size))
+            pairs = pair_images(parameters.mixing(seed, step, groups, *strengths, size), len(np.unique(step)))
         return Draws(turned, group_operations(operations, size) if operations is not None else None, boxes, pairs)
 
     def __call__(self, images: Tensor, labels: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
