@@ -8,7 +8,8 @@ The training stream is one endless sequence, epoch after epoch, cut into batches
 every R-th of them, starting at r. Which sample a position holds, and how it is augmented, are functions of
 (seed, epoch, sample, repeat): no format, worker, rank or restart has a say in it.
 
-On the CPU both parts are done by threads ahead; how a batch gets to a device is in ``prefetch``.
+Small batches are prepared several at once. On the CPU both parts are done by threads ahead; how a batch gets to a
+device is in ``prefetch``.
 
 Shape legend: B batch, S image size.
 """
@@ -42,7 +43,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
-_PIXELS_AT_ONCE = 1 << 19  # 512 images of CIFAR, 10 of 224 pixels
+_PIXELS_AT_ONCE = 1 << 19  # all three channels as one: 512 images of CIFAR, 10 of 224 pixels
 _NOT_COUNTED = -1  # the label of what only fills a test batch
 
 
@@ -63,7 +64,7 @@ class _Chosen(NamedTuple):
 
 
 class _Loaded(NamedTuple):
-    """A batch as it travels to the device: images (B, S, S, 3) uint8, as read; for training also what was drawn."""
+    """Batches as they travel to the device: images (B, S, S, 3) uint8, as read; for training also what was drawn."""
 
     images: Tensor
     labels: Tensor
@@ -73,8 +74,8 @@ class _Loaded(NamedTuple):
 def _steps_at_once(num_pixels: int) -> int:
     """How many steps' batches, each of so many pixels, are loaded and finished as one: of small ones several.
 
-    The operations of DeiT's augmentation are as many for several batches, and starting them takes longer than carrying
-    them out; on a GPU, longer than a small network's step. A power of two, of which a block has a whole number.
+    Several batches need no more operations than one, and starting those of DeiT's augmentation takes longer than
+    carrying them out; on a GPU, longer than a small network's step. A power of two, as a block's number of steps is.
     """
     return min(_STEPS_DRAWN_AT_ONCE, 1 << max(0, (_PIXELS_AT_ONCE // num_pixels).bit_length() - 1))
 
@@ -147,13 +148,15 @@ class ImageLoader:
     ) -> Iterator[Batch]:
         """Yield this rank's share of several steps, prepared while earlier ones are trained on.
 
+        Small batches are parts of a larger one, and share its memory.
+
         Args:
             first, last: the steps, from the first to the one before the last.
             rank, num_ranks, device: the share, and where batches are finished; None is the CPU.
         """
-        share = len(range(rank, self.recipe.batch_size, num_ranks))
+        share = self._share(rank, num_ranks)
         at_once = _steps_at_once(share * self._size**2)
-        numbers = range(first // at_once, -(-last // at_once))
+        numbers = range(first // at_once, -(-last // at_once) if first < last else 0)
         parts = (range(max(first, n * at_once), min(last, (n + 1) * at_once)) for n in numbers)
         for batches in stream_batches(lambda part: self._load(part, rank, num_ranks), self._augmented, parts, device):
             yield from map(Batch, *(tensor.split(share) for tensor in batches))
@@ -163,7 +166,7 @@ class ImageLoader:
         return Batch(self._shuffle(images), labels)
 
     def _load(self, steps: range, rank: int, num_ranks: int) -> _Loaded:
-        """Several steps, one after the other, all of one block."""
+        """Read and draw several steps of one block, one after the other."""
         chosen = self._choose(steps, rank, num_ranks)
         index = chosen.samples.index
         pixels = self._train.gather(self._kept[index]) if self._cuts_whole else None
@@ -172,13 +175,15 @@ class ImageLoader:
         if self.recipe.crop == "pad" and self.recipe.crop_padding:
             pixels = _cut_padded(pixels, chosen.corners, self.recipe.crop_padding)
         labels = torch.from_numpy(self._train.labels[self._kept[index]])
-        step = np.repeat(steps, len(labels) // len(steps))
-        draws = self._augment.draw(chosen.samples, step, self._size, chosen.flipped, chosen.positions)
+        draws = self._augment.draw(chosen.samples, steps, self._size, chosen.flipped, chosen.positions)
         return _Loaded(torch.from_numpy(pixels), labels, draws)
+
+    def _share(self, rank: int, num_ranks: int) -> int:
+        return len(range(rank, self.recipe.batch_size, num_ranks))
 
     def _choose(self, steps: range, rank: int, num_ranks: int) -> _Chosen:
         number, place = divmod(steps.start, _STEPS_DRAWN_AT_ONCE)
-        share = len(range(rank, self.recipe.batch_size, num_ranks))
+        share = self._share(rank, num_ranks)
         part, block = slice(place * share, (place + len(steps)) * share), self._chosen_of_block(number, rank, num_ranks)
         samples = Samples(*(field[part] for field in block.samples))
         return _Chosen(samples, block.corners[part], block.flipped[part], block.positions[part])

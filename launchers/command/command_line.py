@@ -154,7 +154,7 @@ def _add_training(add: _Add) -> None:
     add("--micro-batch", **_NUMBER, help="images a rank holds at once (default: its share)")
     add("--zero-stage", type=int, choices=range(4), help="DeepSpeed's ZeRO (default 0)")
     add("--compile", **_FLAG, dest="compiled", help="train by torch.compile; all runs share the code")
-    add("--cuda-graphs", **_FLAG, help="start a pass's kernels as one on a GPU: small networks, the same bits")
+    add("--cuda-graphs", **_FLAG, help="let a GPU start a pass's kernels by itself: the same bits, sooner")
     add("--teacher-weights", **_FILE, help="trained weights of a timm teacher, for distillation")
     add("--device", choices=["cpu", "gpu"], help="train on another device than the profile's")
 

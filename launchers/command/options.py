@@ -100,8 +100,6 @@ class GridOptions:
                 self.runs_per_gpu and shares_gpus_elsewhere,
             "--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer":
                 self.compiled and self.zero_stage == 3,
-            "--cuda-graphs goes with none of --compile, --zero-stage, --micro-batch, --ranks-per-node":
-                self.cuda_graphs and (self.compiled or self.zero_stage or self.micro_batch or self.ranks_per_node),
             f"--teacher-weights {weights}: there is no such file": weights is not None and not weights.is_file(),
         }  # fmt: skip
         for words, holds in refusals.items():
@@ -130,13 +128,11 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         threads_per_rank: number of threads that compute.
 
     Raises:
-        SpecError: the ranks or micro-batches do not share a batch evenly.
+        SpecError: the ranks or micro-batches do not share a batch evenly, or no CUDA graph can record a run.
     """
     weights, stage = options.teacher_weights, options.stage
     if stage and stage != "slurm" and "$" not in stage:  # else only the node knows it
         stage = str(Path(stage).expanduser().absolute())
-    if options.cuda_graphs and (profile.device == "cpu" or num_ranks > 1):
-        raise SpecError("--cuda-graphs goes with runs of one rank on a GPU; leave it out")
     plan = read_plan(options.runs, get_suite(options.suite).name, options.profile_name) if options.suite else None
     resources = Resources(
         device=profile.device,
@@ -158,6 +154,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         track=tuple(dict.fromkeys(options.track)),
         plan_sha256=plan.sha256 if plan else "",
     )
+    resources.check_graphs()
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)
     return resources

@@ -21,7 +21,7 @@ class Resources(Frozen):
     micro_batch_size: PositiveInt | None = None  # images a rank holds at once; None = its whole share
     zero_stage: int = Field(0, ge=0, le=3)
     compiled: bool = False  # training steps by torch.compile, and a fused optimizer
-    cuda_graphs: bool = False  # the kernels of a pass start as one on a GPU, and give the same bits
+    cuda_graphs: bool = False  # a GPU starts the kernels of a pass by itself, and gives the same bits
     checkpoint_every_s: NonNegativeFloat = 300.0  # or less often, where that takes over 1 % of the time
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs
@@ -33,6 +33,15 @@ class Resources(Frozen):
     teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation
     track: tuple[TrackerName, ...] = ()  # what also shows its metrics
     plan_sha256: str = ""  # of the frozen plan that it is part of
+
+    def check_graphs(self) -> None:
+        """Raise SpecError where CUDA graphs are asked for of what is no rank alone on a GPU, with its whole batch."""
+        is_in_parts = self.num_ranks > 1 or self.zero_stage or self.micro_batch_size
+        if self.cuda_graphs and (self.device == "cpu" or is_in_parts or self.compiled):
+            raise SpecError(
+                "--cuda-graphs goes with runs of one rank on a GPU, and with none of --compile, --zero-stage and "
+                "--micro-batch"
+            )
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
         """Share a batch among all ranks: (images that a rank holds at once, accumulation steps); SpecError for no

@@ -77,15 +77,10 @@ def record_passes(model: nn.Module, images_BCHW: Tensor) -> None:
     """Record a model's forward and backward pass as CUDA graphs, which it replays from then on while it trains.
 
     The GPU starts the kernels of a graph by itself: a small network no longer waits for the CPU. They are the same
-    kernels, and give the same bits. Recording leaves weights and buffers as they were. RuntimeError where a pass
-    cannot be recorded, as it waits for the GPU or has hooks; the model then stays as it was.
+    kernels, and give the same bits. RuntimeError where a pass cannot be recorded, such as one that waits for the GPU;
+    the process is then not to go on.
     """
-    kept = [buffer.clone() for buffer in model.buffers()]
-    try:
-        torch.cuda.make_graphed_callables(model, (images_BCHW,), allow_unused_input=True)
-    finally:  # the passes before recording have moved the averages of batch norms
-        for buffer, before in zip(model.buffers(), kept, strict=True):
-            buffer.copy_(before)
+    torch.cuda.make_graphed_callables(model, (images_BCHW,), allow_unused_input=True)
 
 
 def mark_time(device: torch.device) -> Any:

@@ -57,6 +57,7 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
         "threads_per_rank": resources.threads_per_rank,
         "zero_stage": resources.zero_stage,
         "compiled": resources.compiled,
+        "cuda_graphs": resources.cuda_graphs,
         "tf32": {"products": torch.backends.cuda.matmul.allow_tf32, "convolutions": torch.backends.cudnn.allow_tf32},
         "commit": commit(),
         "packages": {name: version(name) for name in _PACKAGES},

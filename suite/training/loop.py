@@ -190,12 +190,16 @@ class Training:
         return self._finish(accuracy)
 
     def _record_passes(self) -> None:
-        """Have the GPU start the kernels of a pass by itself, before any other thread gives it work; else go on."""
+        """Have the GPU start the kernels of a pass by itself, before any other thread gives it work."""
+        self.resources.check_graphs()
+        if self.norm_batch:
+            print("training without CUDA graphs, as the network has batch norms", flush=True)
+            return
         side = self.experiment.image_size
         try:
             self.engine.record(torch.zeros(self.micro_batch, 3, side, side, device=self.ranks.device))
-        except (AssertionError, RuntimeError) as error:
-            print(f"training without CUDA graphs, which cannot record this network: {error}", flush=True)
+        except RuntimeError as error:
+            raise RunError(f"no CUDA graph can record this network, leave --cuda-graphs out: {error}") from error
 
     @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:

@@ -38,9 +38,8 @@ class PlainEngine:
         self.checkpoint_engine = HashedFiles()
         self._optimizer, self._accumulation, self._num_pending = optimizer, accumulation, 0
         self._parameters = list(model.parameters())
-        # without a cache of cast weights, which graphs cannot have: a pass casts each weight once
-        autocast = torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
-        self._autocast = autocast if is_bf16 else nullcontext()
+        self._is_bf16 = is_bf16
+        self._autocast = torch.autocast(device.type, torch.bfloat16) if is_bf16 else nullcontext()
 
     def train(self) -> None:
         self.module.train()
@@ -53,6 +52,8 @@ class PlainEngine:
 
     def record(self, images: Tensor) -> None:
         """Record later passes in training, on images of this shape, as CUDA graphs; see ``record_passes``."""
+        if self._is_bf16:  # graphs go with no cache of cast weights, of which a pass casts each once
+            self._autocast = torch.autocast(images.device.type, torch.bfloat16, cache_enabled=False)
         with self._autocast:
             record_passes(self.module, images)
 

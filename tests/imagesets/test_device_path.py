@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from imagesets import prefetch
-from imagesets.loader import ImageLoader
+from imagesets.loader import ImageLoader, _steps_at_once
 from imagesets.prefetch import Packed, side_stream, stream_batches
 from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR
 from suite.papers.structured_init.recipes import CIFAR
@@ -21,10 +21,12 @@ SMALL_DEIT = DEIT.model_copy(update={"mix_group": 16})
 WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal"}
 
 
-def loader(recipe, size=32, batch_size=512):
+def loader(recipe, size=32, batch_size=512, **fields):
     """Of batches that are large enough to be finished one by one."""
     recipe = recipe.model_copy(update={"batch_size": batch_size})
-    return ImageLoader(Experiment(model="deit_micro", dataset="cifar10_sample", image_size=size, recipe=recipe))
+    return ImageLoader(
+        Experiment(model="deit_micro", dataset="cifar10_sample", image_size=size, recipe=recipe, **fields)
+    )
 
 
 class Watch(TorchDispatchMode):
@@ -81,15 +83,27 @@ def test_several_steps_of_small_batches_travel_as_one_and_start_as_many_kernels_
     assert not list(batches)
 
 
-@pytest.mark.parametrize("recipe", [SMALL_DEIT, CIFAR, JITTER, DEIT_CIFAR])
+@pytest.mark.parametrize("recipe", [SMALL_DEIT.model_copy(repeated_augmentation=3), CIFAR, JITTER, DEIT_CIFAR])
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_batches_finished_together_are_those_of_each_step(recipe, num_ranks, monkeypatch):
-    images = loader(recipe, size=48 if recipe.crop == "random_resized" else 32, batch_size=32)
-    monkeypatch.setattr("imagesets.loader._steps_at_once", lambda *_: 8)
+    images = loader(
+        recipe,
+        size=48 if recipe.crop == "random_resized" else 32,
+        batch_size=32,
+        shuffle="patches",
+        shuffle_patch_size=4,
+    )
+    monkeypatch.setattr("imagesets.loader._steps_at_once", lambda num_pixels: 8)
     found = list(images.train_batches(3, 18, num_ranks - 1, num_ranks))
     assert len(found) == 15
     for step, batch in enumerate(found, 3):
         assert all(map(torch.equal, batch, images.train_batch(step, num_ranks - 1, num_ranks)))
+    assert not list(images.train_batches(5, 5))
+
+
+@pytest.mark.parametrize(("num_pixels", "number"), [(1, 16), (2**18, 2), (2**18 + 1, 1), (2**19, 1), (2**30, 1)])
+def test_large_batches_are_prepared_one_by_one(num_pixels, number):
+    assert _steps_at_once(num_pixels) == number
 
 
 def test_test_images_travel_in_one_copy_too():

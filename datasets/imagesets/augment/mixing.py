@@ -70,7 +70,7 @@ class Pairs(NamedTuple):
 
 
 def pair_images(mixing: Mixing, num_steps: int = 1) -> Pairs:
-    """Give each image of as many batches the one half a batch further as its partner.
+    """Give each image the one half a batch further as its partner, in batches of several steps after each other.
 
     Repeated copies of a sample, which are neighbours, so do not meet, and pairs do not depend on the number of ranks:
     of R ranks, rank r holds positions r, r + R, ..., so half its share is half the batch, and of the same group. (timm

@@ -88,15 +88,17 @@ def mixing(
     switch_probability: float,
     size: int,
 ) -> Mixing:
-    """The mixing of steps: one draw a group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
+    """The mixing of steps: one draw a step's group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
 
     Args:
-        step, groups: step of all images, or (B,), and (B,), the group in it that each belongs to; timm's is a process.
+        step: the optimizer's step, or (B,), that of each image.
+        groups: (B,), the group in its step that each image belongs to; timm's is a process.
         mixup, cutmix: alpha of the Beta(alpha, alpha) that each one's ``lam`` comes from; 0 turns it off, but not both.
         switch_probability, size: probability of cutmix, where both are on; and side of the square images, pixels.
     """
-    (steps, drawn), of_image = np.unique(np.broadcast_arrays(step, groups), axis=1, return_inverse=True)
-    counters = Samples(np.zeros_like(drawn), steps, drawn)
+    most = groups.max() + 1
+    drawn, of_image = np.unique(step * most + groups, return_inverse=True)
+    counters = Samples(np.zeros_like(drawn), *np.divmod(drawn, most))
     switch, share, row, column = uniforms(seed, Purpose.MIXING, counters).T
     is_cutmix = switch < (switch_probability if mixup and cutmix else float(cutmix > 0))
     alpha = np.where(is_cutmix, cutmix, mixup)
@@ -107,7 +109,7 @@ def mixing(
     sides = np.minimum(middles + (cut + 1) // 2, size) - corners
     lam = np.where(is_cutmix, 1 - sides.prod(axis=1) / size**2, lam)
     boxes = np.concatenate([corners, sides], axis=1)
-    return Mixing(*(field[of_image.reshape(-1)] for field in (is_cutmix, lam, boxes)))
+    return Mixing(*(field[of_image] for field in (is_cutmix, lam, boxes)))
 
 
 def _between(limits: tuple[float, float], uniform: NDArray[np.float64]) -> NDArray[np.float64]:

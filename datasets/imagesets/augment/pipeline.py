@@ -28,7 +28,7 @@ _NUMBERS_AT_ONCE = 1 << 17  # an image of 224 pixels, or 42 of CIFAR
 
 
 class Draws(NamedTuple):
-    """All that is random about one rank's share of a step; None is not done. ``turned`` is (B,) int64: places among the
+    """All that is random about one rank's share of steps; None is not done. ``turned`` is (B,) int64: places among the
     images and, after them, their mirror images."""
 
     turned: Tensor | None = None
@@ -60,7 +60,7 @@ class Augmentation:
     def draw(
         self,
         samples: Samples,
-        step: int | NDArray[np.int64],
+        steps: range,
         size: int,
         flipped: NDArray[np.bool_] | None = None,
         positions: NDArray[np.int64] | None = None,
@@ -68,10 +68,11 @@ class Augmentation:
         """Draw all that is random about one rank's share of steps, which must be whole where the recipe mixes.
 
         Args:
-            samples, step: the share's samples, B of them, and the optimizer's step, or (B,), steps one after the other.
+            samples: the share's samples, B of them, those of one step after the other's.
+            steps: the optimizer's steps.
             size: side of the cropped images, pixels.
             flipped: ``parameters.flips`` of these samples, where a loader has drawn them for many steps at once.
-            positions: (B,), of the samples in the batch of all ranks; None = this is all of one.
+            positions: (B,), of the samples in their step's batch of all ranks; None = one step, and its whole batch.
         """
         recipe, seed, num = self.recipe, self.seed, len(samples.index)
         turned = boxes = pairs = None
@@ -88,11 +89,12 @@ class Augmentation:
         if recipe.mixup or recipe.cutmix:
             groups = (np.arange(num) if positions is None else positions) % recipe.num_mix_groups
             strengths = (recipe.mixup, recipe.cutmix, recipe.mix_switch_probability)
-            pairs = pair_images(parameters.mixing(seed, step, groups, *strengths, size), len(np.unique(step)))
+            step = np.repeat(steps, num // len(steps))
+            pairs = pair_images(parameters.mixing(seed, step, groups, *strengths, size), len(steps))
         return Draws(turned, group_operations(operations, size) if operations is not None else None, boxes, pairs)
 
     def __call__(self, images: Tensor, labels: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Augment one rank's share of a step as it was drawn, with all tensors on one device.
+        """Augment one rank's share of steps as it was drawn, with all tensors on one device.
 
         The cropped images (B, 3, S, S) uint8, in any layout, are left as they are. Returned are normalized ones in
         float32, and the labels (B,), or mixed one-hot targets (B, num_classes) float32 where the recipe mixes.

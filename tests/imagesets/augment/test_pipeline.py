@@ -27,7 +27,7 @@ def augmentation(recipe, seed=3):
 
 def augment(recipe, images, labels, samples, step=0, positions=None):
     ours = augmentation(recipe)
-    return ours(images, labels, ours.draw(samples, step, images.shape[-1], positions=positions))
+    return ours(images, labels, ours.draw(samples, range(step, step + 1), images.shape[-1], positions=positions))
 
 
 def pick(samples, place):
