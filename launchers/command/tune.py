@@ -16,9 +16,10 @@ from suite.store.run_status import find_run_status
 from suite.store.tuning import read_tuning, tuning_path, write_tuning
 
 _SPACE = {"rate": (0.25, 4.0), "warmup": (0.0, 0.2), "decay": (0.1, 10.0)}
+_RATE, _WARMUP, _DECAY = (f"{low:g} to {high:g}" for low, high in _SPACE.values())
 _SPACE_IN_WORDS = (
-    "try 1 is the suite's recipe; the others draw learning_rate x 0.25 to 4 (log), warmup_epochs of 0 to 20 % of the "
-    f"epochs, and weight_decay x 0.1 to 10 (log), all models the same; scored on held-out training images, seed {SEED}"
+    f"try 1 is the suite's recipe; the others draw learning_rate x {_RATE} (log), warmup_epochs of {_WARMUP} of the "
+    f"epochs, and weight_decay x {_DECAY} (log), all models the same; scored on held-out training images, seed {SEED}"
 )
 
 
