@@ -55,7 +55,7 @@ SHORT = (
     Short("communication", ("--rounds", "8")),
     Short("whole_loop", ("--rounds", "5")),
     Short("compiled_step", ("--rounds", "9")),
-    Short("steps_at_once"),
+    Short("steps_at_once", ("--rounds", "3")),
     Short("busy_cores", ("--rounds", "3")),
     Short("run_start", ("--rounds", "3")),
     Short("checkpoints", ("--models", "convit_micro", "deit_s")),

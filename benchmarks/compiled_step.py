@@ -77,12 +77,12 @@ def main() -> None:
     print(f"{describe_machine()}; {load()}")
     clock = time.perf_counter if options.clock == "wall" else time.process_time
     eager = Resources(device=options.device)
-    ways = {"eager": eager, "compiled": eager.model_copy(update={"compiled": True})}
+    modes = {"eager": eager, "compiled": eager.model_copy(update={"compiled": True})}
     if options.device == "gpu":
-        ways["CUDA graphs"] = eager.model_copy(update={"cuda_graphs": True})
+        modes["CUDA graphs"] = eager.model_copy(update={"cuda_graphs": True})
     for name in options.models:
-        modes = {mode: make_step(name, resources, ranks, options) for mode, resources in ways.items()}
-        seconds = time_in_turn(modes, options.rounds, clock=clock)
+        steps = {mode: make_step(name, resources, ranks, options) for mode, resources in modes.items()}
+        seconds = time_in_turn(steps, options.rounds, clock=clock)
         report(seconds, "eager", f"training step, {name}, batch {options.batch} ({options.clock} seconds)")
 
 

@@ -96,9 +96,9 @@ def mixing(
         mixup, cutmix: alpha of the Beta(alpha, alpha) that each one's ``lam`` comes from; 0 turns it off, but not both.
         switch_probability, size: probability of cutmix, where both are on; and side of the square images, pixels.
     """
-    most = groups.max() + 1
-    drawn, of_image = np.unique(step * most + groups, return_inverse=True)
-    counters = Samples(np.zeros_like(drawn), *np.divmod(drawn, most))
+    num_groups = groups.max() + 1
+    drawn, group_of_image = np.unique(step * num_groups + groups, return_inverse=True)
+    counters = Samples(np.zeros_like(drawn), *np.divmod(drawn, num_groups))
     switch, share, row, column = uniforms(seed, Purpose.MIXING, counters).T
     is_cutmix = switch < (switch_probability if mixup and cutmix else float(cutmix > 0))
     alpha = np.where(is_cutmix, cutmix, mixup)
@@ -109,7 +109,7 @@ def mixing(
     sides = np.minimum(middles + (cut + 1) // 2, size) - corners
     lam = np.where(is_cutmix, 1 - sides.prod(axis=1) / size**2, lam)
     boxes = np.concatenate([corners, sides], axis=1)
-    return Mixing(*(field[of_image] for field in (is_cutmix, lam, boxes)))
+    return Mixing(*(field[group_of_image] for field in (is_cutmix, lam, boxes)))
 
 
 def _between(limits: tuple[float, float], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
