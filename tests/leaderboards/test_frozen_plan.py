@@ -1,6 +1,7 @@
 """Plans that are frozen before their runs: what stands in them, and what a board says of runs that differ."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -75,10 +76,31 @@ def test_a_board_names_seeds_and_runs_that_are_not_as_frozen(store, finish):
     stated, *differences = said(store)
     assert stated.startswith("not as frozen")
     assert differences == [
-        "seeds planned and not there: 9",
         "seeds there and not planned: 3",
         "10 runs were not trained under this plan: they began before it, or it was changed since",
+        f"runs that are not there: 10 of the 20, such as {PROFILE.experiments([9])[0].configuration} seed 9",
     ]
+
+
+def test_a_single_run_that_is_not_there_is_named(store, finish):
+    finish(store)
+    (left_out,) = PROFILE.experiments([8])[4:5]
+    shutil.rmtree(RunDirectory.of(store, left_out).path)
+    stated, missing = said(store)
+    assert stated.startswith("as frozen so far at 2")
+    assert missing == f"runs that are not there: 1 of the 20, such as {left_out.configuration} seed 8"
+
+
+def test_a_board_at_its_plans_first_look_lacks_no_seeds_of_the_second(tmp_path, finish):
+    looks = ["--seeds", "3", "--looks", "2", "3"]
+    assert main([*command(tmp_path), *looks]) == 0
+    finish(tmp_path, seeds=(0, 1))
+    assert len(said(tmp_path)) == 1
+    finish(tmp_path, seeds=(2,))
+    assert len(said(tmp_path)) == 1
+    for run in (tmp_path / "experiments").glob("*/seed-[12]"):
+        shutil.rmtree(run)
+    assert said(tmp_path)[1].startswith("runs that are not there: 10 of the 20 of the look at 2 seeds, such as ")
 
 
 def test_runs_that_began_later_under_the_plan_of_another_suite_are_as_frozen(store, finish):
