@@ -69,9 +69,9 @@ def describe_headline(board: Path) -> str:
 
 
 def describe_published(suite_name: str, profile: str) -> list[str]:
-    """A line with the published headline of a suite at a scale; none if no such board is here."""
+    """A line with the published headline of a suite at a scale; none if no such board of today's recipe is here."""
     board = PUBLISHED / suite_name / f"{profile}.md"
-    if suite_name not in list_suites() or not board.exists():
+    if suite_name not in list_suites() or not board.exists() or is_outdated(board):
         return []
     num_seeds = len({run["seed"] for run in read_own_runs(board)})
     place = board.relative_to(Path.cwd()) if board.is_relative_to(Path.cwd()) else board

@@ -4,13 +4,15 @@ from leaderboards.boards.board import Leaderboard
 from suite.spec.suite import RankedWithin
 
 LEGEND = """\
-Ours is the mean over n training seeds ± half its 95 % confidence interval, conditional on this test set and on this
-subset of the training images: Student's t, for numbers made of several (changes, gains) by seed; none below three
+Ours is the mean over n training seeds ± half its 95 % confidence interval, conditional on this test set{images}\
+: Student's t, for numbers made of several (changes, gains) by seed; none below three
 seeds, nor for what no seed changes. ± has two significant digits and the mean as many decimals; without it they are the
 paper's, or more where these would leave only zeros.{compared}
 What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
 result; the mean is of the others, and the CSV leaves the place empty), not counted (the same, for a result of another
 version of the protocol), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
+ONE_SUBSET = " and on this\nsubset of the training images"
+OWN_SUBSETS = ", while each\nseed draws its own training images"
 DIFF = " Diff is ours minus the paper's, before rounding."
 EFFECT = """
 Effect is by how many points a number exceeds the baseline that it competes with, and in brackets the same in the
@@ -32,7 +34,9 @@ def explain(leaderboard: Leaderboard) -> list[str]:
     has_verdicts = any(cell.comparison.verdict for board in boards for cell in board.cells.values())
     has_diff = any(board.has_paper and board.is_at_papers_scale for board in boards)
     compared = DIFF if has_diff else EFFECT if any(board.effects for board in boards) else ""
-    return [LEGEND.format(compared=compared), *_rank_legend(leaderboard), *([VERDICTS] if has_verdicts else [])]
+    is_drawn = any(one.images_drawn_by_seed for one in leaderboard.profile.experiments())
+    legend = LEGEND.format(images=OWN_SUBSETS if is_drawn else ONE_SUBSET, compared=compared)
+    return [legend, *_rank_legend(leaderboard), *([VERDICTS] if has_verdicts else [])]
 
 
 def _rank_legend(leaderboard: Leaderboard) -> list[str]:

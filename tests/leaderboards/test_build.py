@@ -83,15 +83,19 @@ def test_a_board_that_is_published_at_this_scale_is_told_below_the_headline(tmp_
     ours = "+4.5 ± 1.3 points, searched 2 against 1"
     headline = published_boards.BoardHeadline(told="", ours=ours, mean=4.5, variances=(), num_cells=1, num_missing=0)
     board.with_suffix(".headline.json").write_text(headline.model_dump_json())
-    board.with_suffix(".runs.csv").write_text(
-        "model,seed,commit,protocol_version\nvit_t,0,abc,2\nvit_t,1,abc,2\nmine,2,abc,2\nvit_t,3,,2\n"
-    )
+    configuration = get_suite("init_heads").profile("laptop").experiments()[0].configuration
+    own = "".join(f"vit_t,RUN,{seed},{commit},2\n" for seed, commit in ((0, "abc"), (1, "abc"), (3, "")))
+    lines = f"model,run,seed,commit,protocol_version\n{own}mine,custom/seed-2,2,abc,2\n"
+    runs = board.with_suffix(".runs.csv")
+    runs.write_text(lines.replace("RUN", f"{configuration}/seed-0"))
     monkeypatch.setattr(published_boards, "PUBLISHED", tmp_path)
     monkeypatch.chdir(tmp_path)
     told = "Published at this scale, 2 seeds: +4.5 ± 1.3 points, searched 2 against 1 (init_heads/laptop.md)."
     assert published_boards.describe_published("init_heads", "laptop") == [told]
     assert published_boards.describe_published("init_heads", "gpu") == []
     assert published_boards.describe_published("my_suites.py:heads", "laptop") == []
+    runs.write_text(lines.replace("RUN", "of-an-earlier-recipe/seed-0"))
+    assert published_boards.describe_published("init_heads", "laptop") == []
 
 
 def test_a_wide_table_shows_every_number_whole(known, fill, tmp_path, monkeypatch, capsys):

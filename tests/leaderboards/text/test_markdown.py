@@ -7,7 +7,7 @@ import pytest
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
-from suite.papers import find_table
+from suite.papers import find_table, get_suite
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
@@ -134,6 +134,13 @@ def test_a_profile_of_another_scale_says_so_before_its_numbers(table2, tmp_path,
 
 def test_the_papers_own_scale_is_not_called_another(table2, tmp_path):
     assert "another scale" not in render_markdown(make_leaderboard(table2, "paper", tmp_path))
+
+
+def test_the_legend_says_whether_seeds_share_their_training_images(tmp_path):
+    suite = get_suite("sample_efficiency")
+    legends = {name: render_markdown(make_leaderboard(suite, name, tmp_path)) for name in ("laptop", "desktop")}
+    assert "on this test set and on this\nsubset of the training images: Student" in legends["laptop"]
+    assert "on this test set, while each\nseed draws its own training images: Student" in legends["desktop"]
 
 
 def test_the_markdown_names_the_paper_the_question_and_the_footnotes(table2, tmp_path):
