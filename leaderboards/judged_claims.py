@@ -15,7 +15,7 @@ from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, derive, single
-from leaderboards.significance.rules import SIGNIFICANCE, levels, passes_control, to_log_odds
+from leaderboards.significance.rules import FEWEST_JUDGED, SIGNIFICANCE, levels, passes_control, to_log_odds
 from leaderboards.significance.verdicts import Measured, Question, judge_claims
 from suite.papers import list_claims
 from suite.spec.claims import Claim, Effect, Logged, OfHeads, PaperClaims, Term
@@ -147,8 +147,9 @@ def _fails_control(effect: Effect, find_leaderboard: FindLeaderboard) -> str:
     control = _estimate(effect.control, cells)
     if passes_control(control.vector, control.least_sd):
         return ""
-    found = "no runs" if control.mean is None else f"{control.mean:+.2g}, one-sided p {control.t_test().holds:.2g}"
-    return f"Its positive control is not above zero ({found})."
+    if len(control.values) < FEWEST_JUDGED:
+        return "Its positive control has too few seeds."
+    return f"Its positive control is not above zero ({control.mean:+.2g}, one-sided p {control.t_test().holds:.2g})."
 
 
 def _find_late(effect: Effect, cells: Sequence[Cell]) -> str:
