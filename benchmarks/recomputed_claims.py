@@ -175,7 +175,7 @@ def _settle(claim: Claim, scale: str, effects: Sequence[_Measured]) -> str:
     if scale in claim.not_testable:
         return "not testable here"
     if all(math.isnan(effect.ours.mean) for effect in effects):
-        return "no runs"
+        return "too few seeds" if any(effect.unmatched for effect in effects) else "no runs"
     if all(effect.is_untestable for effect in effects):
         return "not testable here"
     return "too few seeds" if min(len(effect.ours.values) for effect in effects) < 5 else ""

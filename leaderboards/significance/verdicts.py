@@ -197,7 +197,7 @@ class Question:
         if self.settled:
             return self.settled
         if all(effect.estimate.mean is None for effect in self.effects):
-            return "no runs"
+            return "too few seeds" if any(effect.estimate.num_unmatched for effect in self.effects) else "no runs"
         if min(effect.num_seeds for effect in self.effects) < FEWEST_JUDGED:
             return "too few seeds"
         return None if self.testable else "not testable here"

@@ -12,7 +12,7 @@ from suite.store.run_directory import RunDirectory
 
 
 def describe_plan(leaderboard: Leaderboard) -> list[str]:
-    """One sentence on the plan, then one for each difference; nothing where no plan was frozen."""
+    """One sentence on the plan, one for each difference, one for runs without a result; nothing without a plan."""
     plan = leaderboard.plan
     if plan is None:
         return []
@@ -32,11 +32,10 @@ def describe_plan(leaderboard: Leaderboard) -> list[str]:
         )
     until = "" if plan.until is None else f", until the headline is known to {plan.until:g} points"
     looks = f", judged at {' and '.join(map(str, plan.looks))} seeds"
-    so_far = " so far" if missing and not differences else ""
     stated = (
-        f"{'not ' * bool(differences)}as frozen{so_far} at {plan.frozen_at} (SHA-256 {plan.sha256[:16]}): "
-        f"{len(plan.configurations)} configurations, {len(plan.claims)} claims, seeds {min(plan.seeds)} to "
-        f"{max(plan.seeds)}{until or looks}"
+        f"{'not ' * bool(differences)}as frozen at {plan.frozen_at} (SHA-256 {plan.sha256[:16]})"
+        f"{', incomplete' * bool(missing)}: {len(plan.configurations)} configurations, {len(plan.claims)} claims, "
+        f"seeds {min(plan.seeds)} to {max(plan.seeds)}{until or looks}"
     )
     if num_shared:
         stated += f"; {num_shared} of the runs began after it, under the plan of another suite that has them, too"
@@ -49,14 +48,19 @@ def _began(run: RunDirectory) -> datetime:
 
 
 def _find_missing(plan: FrozenPlan, runs: Mapping[str, SeedRuns]) -> list[str]:
-    """Count the plan's runs that are not there, of the first look that has as many seeds as there are."""
-    found = max((len(of.values) for of in runs.values()), default=0)
-    look = next((look for look in plan.looks if look >= found), len(plan.seeds))
-    planned = [(name, seed) for name in runs if name in plan.configurations for seed in plan.seeds[:look]]
-    missing = [f"{name} seed {seed}" for name, seed in planned if seed not in runs[name].values]
-    at_look = f" of the look at {look} seeds" if look < len(plan.seeds) else ""
-    count = f"{len(missing)} of the {len(planned)}{at_look}"
-    return [f"runs that are not there: {count}, such as {missing[0]}"] if missing else []
+    """Count the runs without a result at the first look that lacks some; a look after a complete one counts once a run
+    of it has ended. With ``until``, the plan has the first look alone."""
+    done = {(name, seed) for name, of in runs.items() if name in plan.configurations for seed in of.values}
+    before = 0
+    for look in plan.looks:
+        planned = [(name, seed) for name in runs if name in plan.configurations for seed in plan.seeds[:look]]
+        missing = [f"{name} seed {seed}" for name, seed in planned if (name, seed) not in done]
+        has_begun = not before or any(seed in plan.seeds[before:look] for _, seed in done)
+        if missing and has_begun:
+            count = f"{len(missing)} of {len(planned)} for the look at {look} seeds"
+            return [f"runs without a result: {count}, such as {missing[0]}; until they end, no verdict is the plan's"]
+        before = look
+    return []
 
 
 def _differences(plan: FrozenPlan, runs: Mapping[str, SeedRuns], parents: Set[str]) -> Iterator[str]:
@@ -71,7 +75,7 @@ def _differences(plan: FrozenPlan, runs: Mapping[str, SeedRuns], parents: Set[st
         yield f"claims that were changed since: {', '.join(changed)}"
 
 
-def _compare(what: str, planned: set[str] | set[int], found: set[str] | set[int]) -> Iterator[str]:
+def _compare(what: str, planned: set[str], found: set[str]) -> Iterator[str]:
     for words, names in (("planned and not there", planned - found), ("there and not planned", found - planned)):
         if names:
             yield f"{what} {words}: {', '.join(map(str, sorted(names)))}"

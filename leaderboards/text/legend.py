@@ -12,7 +12,7 @@ What is not complete is marked in the table: partial 2/3 (two of three runs are 
 result; the mean is of the others, and the CSV leaves the place empty), not counted (the same, for a result of another
 version of the protocol), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
 ONE_SUBSET = " and on this\nsubset of the training images"
-OWN_SUBSETS = ", while each\nseed draws its own training images"
+OWN_SUBSETS = " but not on\nthe training images, which each seed draws anew"
 DIFF = " Diff is ours minus the paper's, before rounding."
 EFFECT = """
 Effect is by how many points a number exceeds the baseline that it competes with, and in brackets the same in the

@@ -78,7 +78,7 @@ class Profile(Frozen):
 
     @classmethod
     def desktop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 10) -> Profile:
-        """Make a profile of an evening: three seeds of all of it take at most three hours on two cores."""
+        """Make a profile of the laptop's networks trained longer: up to seven hours on two cores for three seeds."""
         return cls.laptop(entries, scale_note, num_evaluations).model_copy(checkpoint_every_s=60.0)
 
     @classmethod

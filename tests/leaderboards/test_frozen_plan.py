@@ -24,6 +24,7 @@ from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("laptop")
+AWAITED = "; until they end, no verdict is the plan's"
 
 
 @pytest.fixture
@@ -74,11 +75,12 @@ def test_a_board_names_seeds_and_runs_that_are_not_as_frozen(store, finish):
     finish(store, seeds=(8,))
     finish(store, seeds=(3,), plan="")
     stated, *differences = said(store)
+    first = PROFILE.experiments()[0]
     assert stated.startswith("not as frozen")
     assert differences == [
         "seeds there and not planned: 3",
         "10 runs were not trained under this plan: they began before it, or it was changed since",
-        f"runs that are not there: 10 of the 20, such as {PROFILE.experiments([9])[0].configuration} seed 9",
+        f"runs without a result: 10 of 20 for the look at 2 seeds, such as {first.configuration} seed 9{AWAITED}",
     ]
 
 
@@ -87,8 +89,10 @@ def test_a_single_run_that_is_not_there_is_named(store, finish):
     (left_out,) = PROFILE.experiments([8])[4:5]
     shutil.rmtree(RunDirectory.of(store, left_out).path)
     stated, missing = said(store)
-    assert stated.startswith("as frozen so far at 2")
-    assert missing == f"runs that are not there: 1 of the 20, such as {left_out.configuration} seed 8"
+    assert stated.startswith("as frozen at 2")
+    assert ", incomplete: " in stated
+    named = f"{left_out.configuration} seed 8{AWAITED}"
+    assert missing == f"runs without a result: 1 of 20 for the look at 2 seeds, such as {named}"
 
 
 def test_a_board_at_its_plans_first_look_lacks_no_seeds_of_the_second(tmp_path, finish):
@@ -98,9 +102,11 @@ def test_a_board_at_its_plans_first_look_lacks_no_seeds_of_the_second(tmp_path, 
     assert len(said(tmp_path)) == 1
     finish(tmp_path, seeds=(2,))
     assert len(said(tmp_path)) == 1
-    for run in (tmp_path / "experiments").glob("*/seed-[12]"):
+    shutil.rmtree(RunDirectory.of(tmp_path, PROFILE.experiments([2])[0]).path)
+    assert said(tmp_path)[1].startswith("runs without a result: 1 of 30 for the look at 3 seeds, such as ")
+    for run in (tmp_path / "experiments").glob("*/seed-1"):
         shutil.rmtree(run)
-    assert said(tmp_path)[1].startswith("runs that are not there: 10 of the 20 of the look at 2 seeds, such as ")
+    assert said(tmp_path)[1].startswith("runs without a result: 10 of 20 for the look at 2 seeds, such as ")
 
 
 def test_runs_that_began_later_under_the_plan_of_another_suite_are_as_frozen(store, finish):

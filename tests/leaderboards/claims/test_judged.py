@@ -131,6 +131,19 @@ def test_an_effect_whose_positive_control_fails_says_nothing_for_the_claim(suite
     assert found[1].reasons[0].startswith("Its positive control is not above zero (+0,")
 
 
+def test_an_effect_waits_for_the_seeds_of_its_positive_control(suite, train, tmp_path):
+    for model, center, num_seeds in zip(MODELS, (70.0, 74.0, 70.0), (5, 5, 4), strict=True):
+        train(model, center, num_seeds)
+    (found,) = judged(suite, tmp_path, claim((CONVIT - DEIT).model_copy(control=CONVIT - RESNET)))
+    assert (found.verdict, found.reasons) == ("not testable here", ("Its positive control has too few seeds.",))
+
+
+def test_a_claim_whose_runs_share_no_seed_has_too_few_seeds_and_not_no_runs(suite, train, tmp_path):
+    train("deit", 70.0)
+    (found,) = judged(suite, tmp_path, claim(CONVIT - DEIT))
+    assert (found.verdict, found.shown.estimate.num_unmatched) == ("too few seeds", 5)
+
+
 def test_a_second_primary_claim_waits_for_the_first(suite, train, tmp_path):
     for model, center in zip(MODELS, (70.0, 74.0, 70.0), strict=True):
         train(model, center)
@@ -262,7 +275,7 @@ def test_the_csv_has_a_line_a_claim(suite, train, tmp_path):
     assert expected.items() <= first.items()
     assert (float(first["effect"]), first["seeds_needed"], first["paper_effect"]) == (pytest.approx(4.0), "0", "")
     assert float(first["low"]) < 4 < float(first["high"])
-    assert (second["verdict"], second["effect"], second["n"], second["p"]) == ("no runs", "", "0", "")
+    assert (second["verdict"], second["effect"], second["n"], second["p"]) == ("too few seeds", "", "0", "")
 
 
 def test_the_page_has_every_scale_and_what_is_not_judged(suite, train, tmp_path):
@@ -274,7 +287,7 @@ def test_the_page_has_every_scale_and_what_is_not_judged(suite, train, tmp_path)
     other = NotJudged(section="Sec. 4", statement="It is fast.", reason="About their hardware.")
     page = render_claims_page(PaperClaims(name="own", title="Our paper", claims=(), not_judged=(other,)), claims)
     assert "## Profile laptop\n\n1 same direction." in page
-    assert "## Profile paper\n\n1 no runs." in page
+    assert "## Profile paper\n\n1 too few seeds." in page
     assert "| +4.000 ± 0.098 |" in page
     assert "- Sec. 4: It is fast. About their hardware." in page
 

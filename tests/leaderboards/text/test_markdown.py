@@ -140,7 +140,7 @@ def test_the_legend_says_whether_seeds_share_their_training_images(tmp_path):
     suite = get_suite("sample_efficiency")
     legends = {name: render_markdown(make_leaderboard(suite, name, tmp_path)) for name in ("laptop", "desktop")}
     assert "on this test set and on this\nsubset of the training images: Student" in legends["laptop"]
-    assert "on this test set, while each\nseed draws its own training images: Student" in legends["desktop"]
+    assert "on this test set but not on\nthe training images, which each seed draws anew: Student" in legends["desktop"]
 
 
 def test_the_markdown_names_the_paper_the_question_and_the_footnotes(table2, tmp_path):
