@@ -50,12 +50,11 @@ def _began(run: RunDirectory) -> datetime:
 def _find_missing(plan: FrozenPlan, runs: Mapping[str, SeedRuns]) -> list[str]:
     """Count the runs without a result at the first look that lacks some; a look after a complete one counts once a run
     of it has ended. With ``until``, the plan has the first look alone."""
-    done = {(name, seed) for name, of in runs.items() if name in plan.configurations for seed in of.values}
-    before = 0
+    names, before = [name for name in runs if name in plan.configurations], 0
     for look in plan.looks:
-        planned = [(name, seed) for name in runs if name in plan.configurations for seed in plan.seeds[:look]]
-        missing = [f"{name} seed {seed}" for name, seed in planned if (name, seed) not in done]
-        has_begun = not before or any(seed in plan.seeds[before:look] for _, seed in done)
+        planned = [(name, seed) for name in names for seed in plan.seeds[:look]]
+        missing = [f"{name} seed {seed}" for name, seed in planned if seed not in runs[name].values]
+        has_begun = not before or any(seed in runs[name].values for name in names for seed in plan.seeds[before:look])
         if missing and has_begun:
             count = f"{len(missing)} of {len(planned)} for the look at {look} seeds"
             return [f"runs without a result: {count}, such as {missing[0]}; until they end, no verdict is the plan's"]

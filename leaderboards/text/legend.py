@@ -34,7 +34,7 @@ def explain(leaderboard: Leaderboard) -> list[str]:
     has_verdicts = any(cell.comparison.verdict for board in boards for cell in board.cells.values())
     has_diff = any(board.has_paper and board.is_at_papers_scale for board in boards)
     compared = DIFF if has_diff else EFFECT if any(board.effects for board in boards) else ""
-    is_drawn = any(one.images_drawn_by_seed for one in leaderboard.profile.experiments())
+    is_drawn = any(entry.experiment.images_drawn_by_seed for entry in leaderboard.profile.entries)
     legend = LEGEND.format(images=OWN_SUBSETS if is_drawn else ONE_SUBSET, compared=compared)
     return [legend, *_rank_legend(leaderboard), *([VERDICTS] if has_verdicts else [])]
 
