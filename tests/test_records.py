@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -313,6 +314,15 @@ def test_an_atomic_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch
     with pytest.raises(RunError):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writers_who_share_a_process_number_as_containers_do_spoil_no_file_of_each_other(tmp_path):
+    path = tmp_path / "file"
+    texts = [bytes([number]) * 4096 for number in range(8)]
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(lambda data: [write_atomically(path, data) for _ in range(20)], texts))
+    assert path.read_bytes() in texts
     assert list(tmp_path.iterdir()) == [path]
 
 

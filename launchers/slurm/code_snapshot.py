@@ -8,14 +8,13 @@ one copy.
 
 import hashlib
 import importlib.util
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from launchers.slurm.submission_record import submissions_folder
 from suite.base.commit import PINNED, commit
-from suite.base.files import disk_error
+from suite.base.files import disk_error, partial_of
 from suite.plugins.versions import OUR_PACKAGES
 
 
@@ -34,7 +33,7 @@ class Snapshot:
         """Copy them into the store, unless this code is there; a RunError if the disk refuses."""
         if self.folder.is_dir():
             return
-        partial = self.folder.with_name(f".{self.folder.name}.{os.getpid()}.partial")
+        partial = partial_of(self.folder)
         try:
             for name, content in self._files.items():
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)

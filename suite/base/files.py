@@ -5,6 +5,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader, BufferedWriter
@@ -20,7 +21,7 @@ from suite.base.errors import RunError, SuiteError
 def write_atomically(path: Path, data: bytes, make_error: Callable[[Path, OSError], SuiteError] | None = None) -> None:
     """Write through a temporary name and rename, so that a reader sees all of it or nothing; RunError, or what
     ``make_error`` gives, names a path that cannot be written."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_of(path)
     try:
         with partial.open("wb") as file:
             file.write(data)
@@ -31,6 +32,11 @@ def write_atomically(path: Path, data: bytes, make_error: Callable[[Path, OSErro
         with contextlib.suppress(OSError):  # a disk that only reads refuses this too
             partial.unlink()
         raise (make_error or disk_error)(path, error) from error
+
+
+def partial_of(path: Path) -> Path:
+    """Name what becomes ``path`` while it is written, as nobody else does: containers share numbers of processes."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def open_file(path: Path) -> BufferedReader:
