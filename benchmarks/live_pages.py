@@ -27,7 +27,6 @@ from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.report.suite_page import LiveTable
 from suite.spec.experiment import Experiment
 from suite.store import attempts
-from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
 
 _NUM_LINES = 40  # that a laptop's run logs
@@ -75,7 +74,7 @@ def main() -> None:
         board = ServedBoard(grid.suite, "laptop", store, range(args.seeds), LiveTable(COLUMNS, TEXTS, "state.json"))
 
         def kill_anew() -> None:
-            runs[-1].write_failure(Failure(kind="killed", reason="killed", log_path=""))
+            runs[-1].record_failure("killed", "killed")
             index.due = 0.0
             load_plainly(store)
 

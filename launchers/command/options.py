@@ -6,13 +6,13 @@ from typing import Literal
 
 from launchers.command.address import Address
 from launchers.command.site_file import Site
-from leaderboards.significance.rules import FIRST_LOOK, MOST_LOOKS
+from leaderboards.significance.rules import FIRST_LOOK
 from suite.base.errors import SpecError
 from suite.papers import are_shown_with_best, get_suite
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources, StorageFormat, TrackerName
 from suite.spec.tuning import TUNED
-from suite.store.frozen_plan import read_plan
+from suite.store.frozen_plan import MOST_LOOKS, read_plan
 
 Cluster = Literal["local", "slurm"]
 

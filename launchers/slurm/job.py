@@ -139,7 +139,7 @@ class _Rank:
 
     def _train_in_child(self, run: RunDirectory, experiment: Experiment, number: int) -> int:
         """A run's exit status; negative where a signal killed it."""
-        watchdog = Watchdog(run, more_s=_OTHERS_FIRST_S if self._resources.num_ranks > 1 else 0.0)
+        watchdog = Watchdog(run)
         self._hang = ""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until either side has its own way to take them
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # it is waited for
@@ -161,7 +161,7 @@ class _Rank:
         """Wait for the end of the child, or end it: when it hangs, or has not stopped in time for the job's limit."""
         while (status := child.exitcode) is None:
             is_stopped = process_state(self._child) in STOPPED
-            hang = watchdog.find_hang(less_s=_OTHERS_FIRST_S if is_stopped else 0.0)
+            hang = watchdog.find_hang(_OTHERS_FIRST_S if self._resources.num_ranks > 1 and not is_stopped else 0.0)
             if hang:
                 self._hang = f"hung: {hang}" + ("; its process is stopped" if is_stopped else "")
             if hang or (self._why == _TIME_LIMIT and time.monotonic() > self._latest_end):

@@ -71,13 +71,11 @@ def _add_plans(store: Path, joined_store: Path) -> None:
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:
     found: dict[str, list[RunDirectory]] = {}
-    for store in stores:
-        present = present_names(experiments_folder(store.resolve()))
-        for run in list_runs(store.resolve()):
+    for store in dict.fromkeys(store.resolve() for store in stores):  # one may be named twice
+        present = present_names(experiments_folder(store))
+        for run in list_runs(store):
             configuration, seed = run.id.split("/")
-            runs = found.setdefault(f"{present.get(configuration, configuration)}/{seed}", [])
-            if all(run.path != other.path for other in runs):  # a store may be named twice
-                runs.append(run)
+            found.setdefault(f"{present.get(configuration, configuration)}/{seed}", []).append(run)
     return found
 
 

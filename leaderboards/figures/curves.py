@@ -36,9 +36,6 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
         style.draw_curves(axes, curves, marks)
-        if figure.log_y and curves:
-            axes.set_yscale("log")
-            style.plain_log(axes.yaxis)
         if figure.after_parents:
             _join_to_parents(axes, curves, figure.panels[title], leaderboard, marks)
     what = style.legend_entries(marks.items(), linewidth=1.8, markersize=5)

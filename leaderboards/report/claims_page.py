@@ -26,7 +26,6 @@ def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: 
     return render(
         "claims.html.j2",
         ("tables", *(FOLLOWED if grid else ())),
-        asks_server=bool(grid),
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
         headings=HEADINGS,

@@ -43,7 +43,6 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     return render(
         "index.html.j2",
         ("tables", *(FOLLOWED if grid else ())),
-        asks_server=bool(grid),
         title="What does a convolutional prior do for attention?",
         begun=[_view(*of_suite, claims) for of_suite in zip(shown, effects, others, strict=True)],
         idle=[line for line in ordered if not line.cost and not line.error],

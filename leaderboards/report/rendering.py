@@ -28,7 +28,6 @@ def render(
     template: str,
     script_names: tuple[str, ...] = (),
     *,
-    asks_server: bool = False,
     embedded: Mapping[str, str] = MappingProxyType({}),
     **shown: Any,
 ) -> str:
@@ -36,14 +35,14 @@ def render(
 
     Args:
         template: a file in ``templates``.
-        script_names: the scripts in ``static`` that the page runs.
-        asks_server: whether scripts may ask the server that the page came from; a file may ask nobody.
+        script_names: the scripts in ``static`` that the page runs. ``renew`` asks the server that the page came from,
+            where a file may ask nobody.
         embedded: compressed contents that scripts read, by name.
         shown: the values that the template names.
     """
     scripts = [_read(f"{name}.js") for name in script_names]
     return _environment().get_template(template).render(
-        policy=_policy(scripts, asks_server=asks_server),
+        policy=_policy(scripts, asks_server="renew" in script_names),
         scripts=[_safe(script) for script in scripts],
         embedded=embedded,
         **shown,

@@ -133,7 +133,6 @@ def _render(
     return render(
         "live.html.j2" if live else "suite.html.j2",
         ("embedded", "tables", *(("runs",) if is_served or "runs" in kept else ()), *scripts),
-        asks_server=is_served,
         live=live,
         figures=[replace(figure, source=kept.get(figure.file, "")) for figure in figures],
         embedded={name: content for name, content in kept.items() if name not in pictures},

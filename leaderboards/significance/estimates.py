@@ -75,18 +75,15 @@ def derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
     return Estimate(values, mean, least_sd, num_unmatched)
 
 
-def difference(better: Estimate, baseline: Estimate) -> Estimate:
-    """By how much one number exceeds another."""
-    return derive([better, baseline], lambda pair: pair[0] - pair[1])
-
-
 def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:
     """The best and the worst rank that each estimate may have, 1 being the highest: from 1 + the number that are
     significantly better to k - the number that are significantly worse, by seed with Holm over all pairs."""
     pairs = [(i, j) for i in range(len(estimates)) for j in range(i)]
-    gaps = [difference(estimates[i], estimates[j]) for i, j in pairs]
+    gaps = [derive([estimates[i], estimates[j]], lambda pair: pair[0] - pair[1]) for i, j in pairs]
     sides = [gap.t_test() for gap in gaps]
-    adjusted = rules.holm([gap.t_test().p if len(gap.values) >= rules.FEWEST_SHOWN else 1.0 for gap in gaps])
+    adjusted = rules.holm(
+        [of.p if len(gap.values) >= rules.FEWEST_SHOWN else 1.0 for gap, of in zip(gaps, sides, strict=True)]
+    )
     num_better, num_worse = [0] * len(estimates), [0] * len(estimates)
     for (i, j), of, p in zip(pairs, sides, adjusted, strict=True):
         if p < rules.SIGNIFICANCE:

@@ -31,7 +31,6 @@ FEWEST_JUDGED = 5
 CONTROL = 0.005  # one-sided, of a positive control
 FIRST_LOOK = 5
 WIDENING = 1.15  # of the interval where seeds were added until it was narrow
-MOST_LOOKS = 2  # at a result, for which levels are known
 POCOCK = 0.0294  # of both looks where seeds were added after the first
 PLANNED_LOOKS: dict[tuple[int, ...], tuple[float, ...]] = {(5, 8): (0.01, 0.045)}  # seeds at each look -> its level
 _ROUNDING = 1e-9  # of the largest number: what linearization leaves of a number over itself
@@ -162,13 +161,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def levels(looks: tuple[int, ...]) -> tuple[float, ...]:
-    """The level of each look at a result, by the seeds that it had; an effect is found where one of them is passed.
-
-    Raises:
-        ValueError: There are more than two looks, for which no levels are known.
-    """
-    if len(looks) > MOST_LOOKS:
-        raise ValueError(f"expected at most two looks at a result, found {len(looks)}; use --seeds until instead")
+    """The level of each of one or two looks at a result, by the seeds that it had; an effect is found where one of them
+    is passed."""
     return PLANNED_LOOKS.get(looks, (POCOCK, POCOCK) if len(looks) == 2 else (SIGNIFICANCE,))
 
 

@@ -39,8 +39,7 @@ def label_names(board: Board) -> dict[str, str]:
     """A board's keys and columns in words, but for those of custom models, who have their users' names."""
     metrics = {column: cell.metric for (_, column), cell in board.cells.items()}
     own = board.table.custom_columns
-    names = (*board.paper.row_keys, *board.paper.columns, *board.columns)
-    return {name: name if name in own else label(name, metrics.get(name, "")) for name in names}
+    return {name: name if name in own else label(name, metrics.get(name, "")) for name in board.paper.header}
 
 
 def list_columns(board: Board, columns: Iterable[str]) -> str:

@@ -1,7 +1,8 @@
 """Layers and checks that two or more model families share."""
 
+from collections.abc import Callable
+
 import torch
-import torch.nn.functional as F
 from timm.layers import DropPath, Mlp, trunc_normal_
 from torch import Tensor, nn
 
@@ -55,6 +56,12 @@ def position_mask(logits_HNN: Tensor, dtype: torch.dtype) -> Tensor:
     return (logits_HNN - logits_HNN.detach().amax(-1, keepdim=True)).to(dtype)
 
 
+def outer(rows_HRR: Tensor, columns_HCC: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Combine the quantities of two axes for each query and key of the grid: (H, N, N)."""
+    heads, tokens = len(rows_HRR), rows_HRR.shape[-1] * columns_HCC.shape[-1]
+    return combine(rows_HRR[:, :, None, :, None], columns_HCC[:, None, :, None, :]).reshape(heads, tokens, tokens)
+
+
 def init_linears(model: nn.Module, std: float) -> None:
     """Draw linear weights from a truncated normal, and set linear biases to zero."""
     for module in model.modules():
@@ -70,31 +77,6 @@ def scale_linears(model: nn.Module, factor: float) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear):
             module.weight.mul_(factor)
-
-
-class SelfAttention(nn.Module):
-    """softmax(q k^T / sqrt(E)) v per head (arXiv:1706.03762, Eq. 1), one fused Linear for q, k and v."""
-
-    def __init__(self, dim: int, num_heads: int, qkv_bias: bool) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
-        self.proj = nn.Linear(dim, dim)
-
-    def split(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value of each head, each (B, H, N, E)."""
-        batch, tokens, _ = x_BND.shape
-        q, k, v = self.qkv(x_BND).reshape(batch, tokens, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-        return q, k, v
-
-    def attention_map(self, x_BND: Tensor) -> Tensor:
-        """The map that ``forward`` applies without materialising it: (B, H, N, N), rows sum to one."""
-        q_BHNE, k_BHNE, _ = self.split(x_BND)
-        return content_logits(q_BHNE, k_BHNE).softmax(-1)
-
-    def forward(self, x_BND: Tensor) -> Tensor:
-        mixed_BHNE = F.scaled_dot_product_attention(*self.split(x_BND))
-        return self.proj(mixed_BHNE.transpose(1, 2).reshape(x_BND.shape))
 
 
 class Block(nn.Module):

@@ -122,7 +122,6 @@ class CurveFigure(RunFigure):
     metric: Literal["top1_percent", "test_loss", "loss"] = "top1_percent"
     y_label: str = _ACCURACY
     panels: dict[str, dict[str, Place]]
-    log_y: bool = False
     after_parents: bool = False
 
 

@@ -9,6 +9,8 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
 from suite.base.errors import RunError
 from suite.base.files import naming_disk_errors, read_file, write_atomically
 from suite.base.frozen import Frozen
@@ -16,6 +18,7 @@ from suite.base.reading import read_model, seal, unreadable, unseal
 from suite.spec.claims import Claim
 
 FOLDER = "plans"
+MOST_LOOKS = 2  # at a result: the levels of more are not known
 
 
 class FrozenPlan(Frozen):
@@ -37,7 +40,7 @@ class FrozenPlan(Frozen):
     frozen_at: str
     commit: str
     seeds: tuple[int, ...]
-    looks: tuple[int, ...]
+    looks: tuple[int, ...] = Field(min_length=1, max_length=MOST_LOOKS)
     until: float | None = None
     max_seeds: int | None = None
     configurations: tuple[str, ...]

@@ -128,19 +128,18 @@ class Watchdog:
 
     Args:
         run: run whose attempt has not begun yet: what is there now is of an earlier one.
-        more_s: seconds to wait beyond the usual.
     """
 
-    def __init__(self, run: RunDirectory, more_s: float = 0.0) -> None:
-        self._run, self._more_s = run, more_s
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
         self._before = self._seen = read_beat(run)
         self._looked_at = time.monotonic()
         self._stalled_s = 0.0
 
-    def find_hang(self, less_s: float = 0.0) -> str:
+    def find_hang(self, more_s: float = 0.0) -> str:
         """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
 
-        Of the seconds beyond the usual ``less_s`` are not waited.
+        ``more_s`` seconds are waited beyond the usual.
         """
         now, beat = time.monotonic(), read_beat(self._run)
         self._stalled_s += min(now - self._looked_at, _LONGEST_LOOK_S)
@@ -149,7 +148,7 @@ class Watchdog:
             self._seen, self._stalled_s = beat, 0.0
         if beat is None or beat == self._before:
             beat = Beat(number=0, pid=0, phase="start")
-        if self._stalled_s <= beat.timeout_s + max(0.0, self._more_s - less_s):
+        if self._stalled_s <= beat.timeout_s + more_s:
             return ""
         return beat.describe(self._stalled_s)
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from suite.base.errors import RecordError
 from suite.spec.experiment import Experiment
-from suite.store.results import Failure, Result, why_void
+from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
@@ -45,11 +45,6 @@ class RunStatus:
     def is_open(self) -> bool:
         """Whether it may still be trained without a retry, now or later."""
         return self.state in ("new", "interrupted", "waiting", "running")
-
-    @property
-    def needs_retry(self) -> bool:
-        """Whether ``--retry-failed`` would start it again."""
-        return self.state in ("failed", "void")
 
 
 NEW = RunStatus("new")
@@ -112,7 +107,7 @@ def with_needed(status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatu
 
 def reopen(run: RunDirectory, status: RunStatus) -> None:
     """Let the next attempt start: drop the failure, and set a result aside that is void or cannot be read."""
-    if not status.needs_retry:
+    if status.state not in ("failed", "void"):
         return
     run.set_result_aside(".json.void" if status.state == "void" else ".json.corrupt")
     run.failure_path.unlink(missing_ok=True)
@@ -131,13 +126,9 @@ def _by_its_files(run: RunDirectory, is_ours: bool) -> RunStatus:
     if not is_ours and run.is_claimed():
         return RunStatus("running")
     if failure is not None and failure.kind == "error":
-        return RunStatus("failed", failure.reason, path=_log(run, failure))
+        return RunStatus("failed", failure.reason, path=Path(failure.log_path))
     found = _open(run)
-    return found if failure is None else replace(found, reason=failure.reason, path=_log(run, failure))
-
-
-def _log(run: RunDirectory, failure: Failure) -> Path:
-    return Path(failure.log_path) if failure.log_path else run.log_path
+    return found if failure is None else replace(found, reason=failure.reason, path=Path(failure.log_path))
 
 
 def _open(run: RunDirectory) -> RunStatus:

@@ -56,7 +56,7 @@ def _find_in(folder: Path, experiment: Experiment) -> dict[int, RunDirectory]:
                 f"{folder} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
                 "Move the others out of the run store, or rename the only one."
             )
-    paths = {seed: folder / f"seed-{seed}" for seed in sorted(folders)}
+    paths = {seed: folder / f"seed-{seed}" for seed in folders}
     return {  # of joined stores the folders are links, and messages name what they lead to
         seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
     }

@@ -1,7 +1,7 @@
 """The GPUs of a run: the only module that names ``torch.cuda``, the name by which ROCm builds of PyTorch answer, too.
 
 Apple's MPS (no fp64, no deterministic operators) and Intel's XPU are refused by ``missing_gpu``. It names them by
-``torch.accelerator``, which PyTorch has from 2.6 on; an older one tells only that there is no GPU.
+``torch.accelerator``.
 """
 
 import os
@@ -31,8 +31,8 @@ def missing_gpu() -> str:
     """Say in a line why no run can train on a GPU here; "" where one can."""
     if torch.cuda.is_available():
         return ""
-    api = getattr(torch, "accelerator", None)
-    kind = api.current_accelerator().type if api is not None and api.is_available() else ""
+    other = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    kind = other.type if other else ""
     seen = f"torch sees {_KINDS.get(kind, kind)}, on which nothing here was tried" if kind else "torch sees none"
     return f"this needs an NVIDIA GPU (or AMD's, untested), and {seen}: use --device cpu, or a machine with a GPU"
 

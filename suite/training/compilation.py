@@ -60,28 +60,19 @@ def make_code(model: nn.Module, images_BCHW: Tensor, recipe: Recipe, ranks: Rank
     shape = f"{model} {tuple(images_BCHW.shape)} {recipe.precision} {images_BCHW.device.type} {torch.__version__}"
     made = folder / f"{hashlib.sha256(shape.encode()).hexdigest()[:16]}.made"
     if ranks.is_first:
-        _pass_once(model, images_BCHW, recipe, made)
+        with naming_disk_errors(made):
+            made.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(made.with_suffix(".lock")):
+                if not made.exists():
+                    _pass(model, images_BCHW, recipe)
+                    made.touch()
     ranks.barrier()
-    if not ranks.is_first:
-        _pass(model, images_BCHW, recipe)
+    _pass(model, images_BCHW, recipe)  # outside of the lock: all that wait go on together
 
 
 def _code_folder() -> Path:
     """One for each kind of processor: code is made for the instructions of the one that compiles."""
     return cache_folder("compiled") / re.sub(r"[^a-z0-9]+", "-", processor_name().lower()).strip("-")
-
-
-def _pass_once(model: nn.Module, images_BCHW: Tensor, recipe: Recipe, made: Path) -> None:
-    """Pass alone if nobody has done so before; ``made`` is there from then on."""
-    with naming_disk_errors(made):
-        made.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(made.with_suffix(".lock")):
-            is_first = not made.exists()
-            if is_first:
-                _pass(model, images_BCHW, recipe)
-                made.touch()
-    if not is_first:  # outside of the lock: all that wait go on together
-        _pass(model, images_BCHW, recipe)
 
 
 def _pass(model: nn.Module, images_BCHW: Tensor, recipe: Recipe) -> None:

@@ -16,10 +16,11 @@ from leaderboards.significance.estimates import single
 from leaderboards.significance.verdicts import Measured, Question
 from leaderboards.text.frozen_plan import describe_plan
 from suite.base.errors import RecordError, SpecError
+from suite.base.reading import seal
 from suite.papers import get_suite
 from suite.papers.convit.claims import CLAIMS
 from suite.store.attempts import record_start
-from suite.store.frozen_plan import read_plan
+from suite.store.frozen_plan import read_plan, read_plan_file
 from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("sample_efficiency")
@@ -130,6 +131,14 @@ def test_a_changed_plan_is_refused_by_its_digest(store):
     path.write_bytes(path.read_bytes().replace(b'"laptop"', b'"desktop"'))
     with pytest.raises(RecordError, match="another SHA-256"):
         said(store)
+
+
+def test_a_plan_of_more_looks_than_have_levels_is_refused_in_a_sentence(store):
+    path = store / "plans/PLAN"
+    plan = next((store / "plans").glob("*.json"))
+    path.write_bytes(seal(read_plan_file(plan).model_copy(update={"looks": (1, 2, 3)}).model_dump_json().encode()))
+    with pytest.raises(RecordError, match=r"looks: .* at most 2 items"):
+        read_plan_file(path)
 
 
 def test_a_plan_that_was_written_anew_is_not_the_one_that_runs_were_trained_under(store, finish):

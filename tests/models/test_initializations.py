@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from timm.layers import Attention as TimmAttention
 
-from suite.models.layers import SelfAttention
+from suite.models.convit.probes import attention_map
 from suite.models.structured_init import initializations
 from suite.models.structured_init.impulse import ImpulseLoss, ImpulseProblem, draw, sinusoidal_encoding, solve
 from suite.models.structured_init.initializations import cached_solution, init_impulse, init_mimetic, solution_path
@@ -162,7 +163,7 @@ def test_the_built_layers_attend_to_their_shifted_patch():
     problem = ImpulseProblem((5, 6), 64, 4, 3, steps=1500, seed=int(torch.randint(2**31 - 1, ())))
     x = F.layer_norm(sinusoidal_encoding((5, 6), 64, torch.float32), (64,))
     for block in model.blocks:
-        for head, attention in enumerate(block.attn.attention_map(x[None])[0]):
+        for head, attention in enumerate(attention_map(block.attn, x[None])[0]):
             target = impulse_map((5, 6), draw(problem).shift_LH2[0, head])
             inside = target.sum(-1) > 0
             assert (attention.argmax(-1) == target.argmax(-1))[inside].float().mean() > 0.95
@@ -261,14 +262,14 @@ def test_seeds_decide_the_solution_and_the_model_draws_its_own(solved):
 
 
 def test_the_layers_after_the_first_are_solved_from_the_next_seed(solved):
-    layers = [SelfAttention(16, 2, qkv_bias=True) for _ in range(3)]
+    layers = [TimmAttention(16, 2, qkv_bias=True) for _ in range(3)]
     init_impulse(layers, replace(SMALL, steps=2, seed=7), "U", same_for_all_layers=True)
     assert [(problem.pseudo_input, problem.seed) for problem in solved] == [("PE", 7), ("U", 8)]
 
 
 def test_layers_share_one_solution_or_have_their_own(solved):
     def queries(following, same):
-        layers = [SelfAttention(16, 2, qkv_bias=True) for _ in range(3)]
+        layers = [TimmAttention(16, 2, qkv_bias=True) for _ in range(3)]
         init_impulse(layers, replace(SMALL, steps=2), following, same)
         return [layer.qkv.weight[:16] for layer in layers]
 
@@ -287,7 +288,7 @@ def test_layers_share_one_solution_or_have_their_own(solved):
 
 
 def test_an_impulse_leaves_biases_values_and_projections_alone():
-    layer = SelfAttention(16, 2, qkv_bias=True)
+    layer = TimmAttention(16, 2, qkv_bias=True)
     before = {name: value.clone() for name, value in layer.state_dict().items()}
     init_impulse([layer], replace(SMALL, steps=2), "PE", True)
     after = layer.state_dict()
@@ -314,7 +315,7 @@ def products(layer):
 @pytest.mark.parametrize("port", [False, True])
 def test_mimetic_query_and_key_multiply_to_noise_plus_identity(port):
     torch.manual_seed(0)
-    layer = SelfAttention(256, 1, qkv_bias=True)
+    layer = TimmAttention(256, 1, qkv_bias=True)
     init_mimetic([layer], port)
     (product,), _ = products(layer)
     noise = product - 0.7 * torch.eye(256)
@@ -324,7 +325,7 @@ def test_mimetic_query_and_key_multiply_to_noise_plus_identity(port):
 
 
 def test_mimetic_heads_are_the_best_approximation_of_their_rank():
-    layer = SelfAttention(96, 3, qkv_bias=True)
+    layer = TimmAttention(96, 3, qkv_bias=True)
     torch.manual_seed(0)
     init_mimetic([layer], port=False)
     torch.manual_seed(0)
@@ -340,7 +341,7 @@ def test_mimetic_heads_are_the_best_approximation_of_their_rank():
 
 def test_mimetic_value_and_projection_multiply_to_noise_minus_identity_but_not_in_the_port():
     torch.manual_seed(0)
-    ours, port = (SelfAttention(256, 2, qkv_bias=True) for _ in range(2))
+    ours, port = (TimmAttention(256, 2, qkv_bias=True) for _ in range(2))
     init_mimetic([ours], port=False)
     init_mimetic([port], port=True)
     _, product = products(ours)

@@ -8,16 +8,15 @@ from timm.layers import Attention as TimmAttention
 
 from suite.models.cmhsa import RelativeBiasAttention
 from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.convit.probes import attention_layers, probe
+from suite.models.convit.probes import attention_layers, attention_map, probe
 from suite.models.cordonnier.network import ENCODINGS
-from suite.models.layers import SelfAttention, content_logits
+from suite.models.layers import content_logits
 from suite.models.registry import build_model
 
 GRID = (5, 7)
 # (builds the layer, its width, all that its forward takes beside tokens)
 LAYERS = {
-    "ViT": (lambda: SelfAttention(36, 9, qkv_bias=True), 36, ()),
-    "DeiT": (lambda: TimmAttention(36, 9, qkv_bias=True), 36, ()),
+    "DeiT and ViT": (lambda: TimmAttention(36, 9, qkv_bias=True), 36, ()),
     "PSA": (lambda: PositionalSelfAttention(36, 9), 36, (GRID,)),
     "PSA, sharp, between patches": (lambda: PositionalSelfAttention(64, 16), 64, (GRID,)),
     "GPSA": (lambda: GatedPositionalSelfAttention(36, 9), 36, (GRID,)),
@@ -95,10 +94,12 @@ def test_maps_under_autocast_are_those_of_double_precision(name, options, dtype)
         torch.testing.assert_close(map_BHNN.double(), exact[layer], rtol=0, atol=5 * torch.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("name", ["ViT", "PSA", "GPSA"])
+@pytest.mark.parametrize("name", ["DeiT and ViT", "PSA", "GPSA"])
 def test_a_map_is_what_forward_applies_to_the_values(name):
     layer, x = trained_layer(name).double(), torch.randn(2, 35, 36, dtype=torch.float64)
-    map_BHNN, values_BHNE = layer.attention_map(x, *LAYERS[name][2]), layer.split(x)[2]
+    map_BHNN = attention_map(layer, x, *LAYERS[name][2])
+    values_BND = layer.qkv(x).chunk(3, -1)[2] if isinstance(layer, TimmAttention) else layer.v(x)
+    values_BHNE = values_BND.unflatten(-1, (9, 4)).transpose(1, 2)
     mixed = layer.proj((map_BHNN @ values_BHNE).transpose(1, 2).flatten(2))
     torch.testing.assert_close(layer(x, *LAYERS[name][2]), mixed, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(map_BHNN.sum(-1), torch.ones(2, 9, 35, dtype=torch.float64))

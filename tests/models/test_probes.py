@@ -58,7 +58,8 @@ def test_centers_of_a_strongly_local_convolution_are_its_kernel_offsets():
     model = build_model("convit_micro", num_classes=10, image_size=256, locality_strength=20.0)
     for block in model.blocks[:2]:
         block.attn.gating_param.data.fill_(50.0)
-    centers = attention_centers(model, torch.randn(1, 3, 256, 256))["blocks.0.attn"]
+    images = torch.randn(1, 3, 256, 256)
+    centers = probe(model, images, lambda map_BHNN: attention_centers(map_BHNN, model.grid))["blocks.0.attn"]
     offsets = torch.tensor([(h % 3 - 1, h // 3 - 1) for h in range(9)], dtype=torch.float)
     torch.testing.assert_close(centers, offsets, atol=0.04, rtol=0)  # the border draws each inward by 1/32
 

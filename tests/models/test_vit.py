@@ -8,6 +8,7 @@ import torch
 from timm.layers import build_sincos2d_pos_embed
 from timm.models.vision_transformer import VisionTransformer
 
+from suite.models.convit.probes import attention_map
 from suite.models.structured_init.impulse import sinusoidal_encoding
 from suite.models.structured_init.vit import MODELS, Initialization, ViT
 
@@ -160,7 +161,7 @@ def test_every_trainable_parameter_gets_a_gradient_whatever_the_initialization(i
 def test_every_layer_shows_its_attention_map():
     images = torch.randn(2, 3, 4, 6)
     for block in small(pooling="class_token").blocks:
-        attention = block.attn.attention_map(torch.randn(2, 7, 8))
+        attention = attention_map(block.attn, torch.randn(2, 7, 8))
         assert attention.shape == (2, block.attn.num_heads, 7, 7)
         torch.testing.assert_close(attention.sum(-1), torch.ones(2, 2, 7))
     assert small()(images).shape == (2, 3)

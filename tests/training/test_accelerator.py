@@ -11,7 +11,6 @@ from launchers import grid
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
-from suite.training import accelerator
 from suite.training.distributed import check_device
 
 ROOT = Path(__file__).parents[2]
@@ -41,9 +40,3 @@ def test_a_gpu_that_is_no_cuda_is_refused_in_a_line_with_the_cure(monkeypatch, t
     assert said in line
     assert "use --device cpu" in line
     assert not list(tmp_path.iterdir())
-
-
-def test_a_pytorch_before_2_6_tells_only_that_there_is_no_gpu(monkeypatch):
-    monkeypatch.delattr(torch, "accelerator")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert "torch sees none" in accelerator.missing_gpu()

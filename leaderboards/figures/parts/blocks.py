@@ -36,10 +36,10 @@ class ShownMaps:
         last = len(self.maps.layers) - 1
         return sorted({round((layer - 1) / (_PAPER_DEPTH - 1) * last) for layer in self.paper_layers})
 
-    def heads(self, layer: int, what: str) -> Array | list[Array]:
-        """One layer's tensor; no heads where there is no such layer."""
+    def heads(self, layer: int, what: str, *image: int) -> Array | list[Array]:
+        """One layer's tensor, or its part for an image; no heads where there is no such layer."""
         found = self.maps.of_layer(self.when, layer, what)
-        return [] if found is None else found
+        return [] if found is None else found[image]
 
 
 def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
@@ -53,13 +53,13 @@ def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
     for one in shown:
         tiles = {}
         for row, (image, layer) in enumerate((i, layer) for i in range(len(pictures)) for layer in layers):
-            for head, pixels in enumerate(_of_image(one, layer, image)[:MOST_HEADS]):
+            for head, pixels in enumerate(one.heads(layer, "images", image)[:MOST_HEADS]):
                 tiles[row, head] = Tile(pixels, note=_gate_note(one, layer, head))
         labels = [f"Layer {layer + 1}" for layer in layers] * len(pictures)
         blocks.append(MapBlock(one.title, labels, _head_labels(tiles), _MAP_IN, tiles))
     gated = any(tile.note for block in blocks for tile in block.tiles.values())
     gates = "Numbers: the gate, from white (content) to red (position)." if gated else ""
-    cut = _name_cut(len(_of_image(one, layer, 0)) for one in shown for layer in layers)
+    cut = _name_cut(len(one.heads(layer, "images", 0)) for one in shown for layer in layers)
     return blocks, " ".join(filter(None, ("Red box: the query patch.", gates, cut)))
 
 
@@ -69,11 +69,6 @@ def compared_layers(shown: Sequence[ShownMaps]) -> list[int]:
     gated = [i for i in range(depth) if any(len(one.heads(i, "gates")) for one in shown)]
     last = gated[-1] if gated and gated[-1] > 1 else depth - 1
     return sorted({min(1, depth - 1), last})
-
-
-def _of_image(one: ShownMaps, layer: int, image: int) -> Array | list[Array]:
-    found = one.maps.of_layer(one.when, layer, "images")
-    return [] if found is None else found[image]
 
 
 def _picture(picture: Array, maps: Recorded) -> Tile:

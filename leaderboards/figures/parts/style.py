@@ -162,16 +162,11 @@ def name_keys(keys: Sequence[str], values: Sequence[str]) -> str:
     """Row keys in words: a number stands after its key, a name alone."""
     pairs = zip(keys, values, strict=True)
     return ", ".join(
-        f"{key.removeprefix('num_').replace('_', ' ')} {value}" if _is_number(value) else value for key, value in pairs
+        f"{key.removeprefix('num_').replace('_', ' ')} {value}"
+        if value.lstrip("+-").replace(".", "", 1).isdecimal()
+        else value
+        for key, value in pairs
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def draw_interval(axes: Axes, x: float, mean: float, interval: Interval, **look: Any) -> None:

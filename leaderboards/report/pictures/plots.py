@@ -31,9 +31,12 @@ class Plot:
 
 def plot_column(board: Board, column: str) -> dict[Row, Plot]:
     """The plots of one column by row; none where there is no number of ours, nor anything to see beside it."""
-    cells = {row: cell for (row, of), cell in board.cells.items() if of == column}
-    plot = _plot_effect_of if any(of == column for _, of in board.effects) else _plot
-    plots = {row: plot(board, cell) for row, cell in cells.items()}
+    effects = {row: effect.difference for (row, of), effect in board.effects.items() if of == column}
+    plots = {row: plot_of(difference) for row, difference in effects.items() if difference}
+    for (row, of), cell in board.cells.items():
+        if of == column and not effects:  # a number, beside the paper's at its scale
+            paper = cell.paper if board.is_at_papers_scale else None
+            plots[row] = plot_of(cell, paper, 0.0 if cell.is_change else None)
     if not any(plot and sum(number is not None for number in astuple(plot)) > 1 for plot in plots.values()):
         return {}
     return scale(plots)
@@ -69,13 +72,3 @@ def plot_of(cell: Cell, paper: float | None = None, zero: float | None = 0.0) ->
     """Plot a cell's number with its interval; None where it may not be shown."""
     low, high = (cell.interval.low, cell.interval.high) if cell.interval else (None, None)
     return Plot(cell.mean, low, high, paper, zero) if cell.is_usable else None
-
-
-def _plot(board: Board, cell: Cell) -> Plot | None:
-    """A number beside the paper's, at its scale."""
-    return plot_of(cell, cell.paper if board.is_at_papers_scale else None, 0.0 if cell.is_change else None)
-
-
-def _plot_effect_of(board: Board, cell: Cell) -> Plot | None:
-    effect = board.effects.get((cell.row, cell.column))
-    return plot_of(effect.difference) if effect and effect.difference else None

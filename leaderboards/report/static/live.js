@@ -97,7 +97,7 @@
       part("share").hidden = false;
       showRuns(state.runs);
     }
-    document.dispatchEvent(new CustomEvent("renewed", { detail: { changed: [] } }));
+    document.dispatchEvent(new CustomEvent("renewed"));
   }
 
   function showLoss(text) {

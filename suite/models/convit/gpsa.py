@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError
-from suite.models.layers import at_least_fp32, content_logits, position_mask
+from suite.models.layers import at_least_fp32, content_logits, outer, position_mask
 
 Grid = tuple[int, int]
 
@@ -78,18 +78,13 @@ class PositionalSelfAttention(nn.Module):
     def attention_map(self, x_BND: Tensor, grid: Grid) -> Tensor:
         """The map that ``forward`` applies: (B, H, N, N), rows sum to one."""
         q_BHNE, k_BHNE, _ = self.split(x_BND)
-        return (content_logits(q_BHNE, k_BHNE) + self._total_position_logits(grid)).softmax(-1)
+        return (content_logits(q_BHNE, k_BHNE) + outer(*self.position_logits(grid), torch.add)).softmax(-1)
 
     def forward(self, x_BND: Tensor, grid: Grid) -> Tensor:
         q_BHNE, k_BHNE, v_BHNE = self.split(x_BND)
-        position_HNN = position_mask(self._total_position_logits(grid), v_BHNE.dtype)
+        position_HNN = position_mask(outer(*self.position_logits(grid), torch.add), v_BHNE.dtype)
         mixed_BHNE = F.scaled_dot_product_attention(q_BHNE, k_BHNE, v_BHNE, attn_mask=position_HNN)
         return self.proj(mixed_BHNE.transpose(1, 2).reshape(x_BND.shape))
-
-    def _total_position_logits(self, grid: Grid) -> Tensor:
-        rows_HRR, columns_HCC = self.position_logits(grid)
-        total = rows_HRR[:, :, None, :, None] + columns_HCC[:, None, :, None, :]
-        return total.reshape(self.num_heads, grid[0] * grid[1], -1)
 
 
 class GatedPositionalSelfAttention(PositionalSelfAttention):
@@ -132,9 +127,7 @@ class GatedPositionalSelfAttention(PositionalSelfAttention):
     def attention_map(self, x_BND: Tensor, grid: Grid) -> Tensor:
         q_BHNE, k_BHNE, _ = self.split(x_BND)
         content_BHNN = content_logits(q_BHNE, k_BHNE).softmax(-1)
-        rows_HRR, columns_HCC = self.position_softmaxes(grid)
-        position_HRCRC = rows_HRR[:, :, None, :, None] * columns_HCC[:, None, :, None, :]
-        position_BHNN = position_HRCRC.reshape(content_BHNN.shape[1:]).expand_as(content_BHNN)
+        position_BHNN = outer(*self.position_softmaxes(grid), torch.mul).expand_as(content_BHNN)
         return torch.lerp(content_BHNN, position_BHNN, at_least_fp32(self.gating_param).sigmoid()[:, None, None])
 
     def forward(self, x_BND: Tensor, grid: Grid) -> Tensor:

@@ -8,12 +8,13 @@ from functools import partial
 from typing import Literal
 
 import torch
+from timm.layers import Attention as TimmAttention
 from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
 from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, init_linears, patch_grid
+from suite.models.layers import Block, ImageSize, check_divides, check_positive, init_linears, patch_grid
 
 Attention = Literal["gated", "summed"]
 _ATTENTIONS = {"gated": GatedPositionalSelfAttention, "summed": PositionalSelfAttention}
@@ -70,7 +71,7 @@ class ConViT(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.pos_embed = nn.Parameter(torch.zeros(1, self.patch_embed.num_patches, dim))
         positional = [_ATTENTIONS[attention](dim, num_heads) for _ in range(num_gpsa_layers)]
-        plain = [SelfAttention(dim, num_heads, qkv_bias=False) for _ in range(depth - num_gpsa_layers)]
+        plain = [TimmAttention(dim, num_heads, qkv_bias=False) for _ in range(depth - num_gpsa_layers)]
         rates = torch.linspace(0, drop_path, depth, device="cpu").tolist()
         self.blocks = nn.ModuleList(Block(dim, a, rate) for a, rate in zip([*positional, *plain], rates, strict=True))
         self.norm = nn.LayerNorm(dim, eps=1e-6)

@@ -34,23 +34,19 @@ def nonlocality(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
         patches_BHLL = between_patches(map_BHNN, len(offset_LL2))
         return (patches_BHLL * offset_LL2.norm(dim=-1)).sum(-1).mean((0, 2))
 
-    return probe(model, images, measure)
+    answers: dict[str, Tensor] = probe(model, images, measure)
+    return answers
 
 
-def attention_centers(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
+def attention_centers(map_BHNN: Tensor, grid: tuple[int, int]) -> Tensor:
     """Where each head looks on average, relative to the query: (H, 2) as (rows, columns), key - query, in patches.
 
     The mean of the offset under all the attention paid to patches (arXiv:1911.03584, Figs. 3 to 6). Near a border
     a head cannot look outside, which draws its center inward.
     """
-
-    def measure(map_BHNN: Tensor) -> Tensor:
-        offset_LL2 = _offsets(token_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
-        patches_BHLL = between_patches(map_BHNN, len(offset_LL2))
-        total_H2 = torch.einsum("bhij,ijc->hc", patches_BHLL, offset_LL2)
-        return total_H2 / patches_BHLL.sum((0, 2, 3))[:, None]
-
-    return probe(model, images, measure)
+    patches_BHLL = between_patches(map_BHNN, grid[0] * grid[1])
+    total_H2 = torch.einsum("bhij,ijc->hc", patches_BHLL, _offsets(grid).to(map_BHNN))
+    return total_H2 / patches_BHLL.sum((0, 2, 3))[:, None]
 
 
 def gating_values(model: nn.Module) -> dict[str, Tensor]:
@@ -79,7 +75,7 @@ def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
     return {name: one for name, one in named if hasattr(one, "attention_map") or isinstance(one, TimmAttention)}
 
 
-def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Any]) -> dict[str, Any]:
     """Run the model once and measure each attention layer's map while it is there, so that one is held at a time.
 
     Args:
@@ -92,10 +88,10 @@ def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor])
     layers = attention_layers(model)
     if not layers:
         raise SpecError(f"{type(model).__name__} has no attention layer to probe; expected one with an attention_map")
-    found: dict[str, Tensor] = {}
+    found: dict[str, Any] = {}
 
     def watch(name: str, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        found[name] = measure(_attention_map(module, *arguments))
+        found[name] = measure(attention_map(module, *arguments))
 
     handles = [module.register_forward_pre_hook(partial(watch, name)) for name, module in layers.items()]
     was_training = model.training
@@ -109,7 +105,8 @@ def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor])
     return found
 
 
-def _attention_map(layer: Any, x_BND: Tensor, *arguments: Any) -> Tensor:
+def attention_map(layer: Any, x_BND: Tensor, *arguments: Any) -> Tensor:
+    """The map that a layer applies to its tokens without materialising it: (B, H, N, N), rows sum to one."""
     if hasattr(layer, "attention_map"):
         ours: Tensor = layer.attention_map(x_BND, *arguments)
         return ours

@@ -10,14 +10,13 @@ an offset is key - query, as (row, column).
 
 import math
 import warnings
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suite.models.cordonnier.separable_mixing import mix_by_axes, mix_densely
-from suite.models.layers import at_least_fp32
+from suite.models.layers import at_least_fp32, outer
 
 Grid = tuple[int, int]  # rows, columns
 
@@ -28,12 +27,6 @@ def centered_offsets(centers_H2: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
     places = [torch.arange(length, device=centers_H2.device, dtype=centers_H2.dtype) for length in grid]
     rows, columns = (place[None, :] - place[:, None] for place in places)
     return rows - centers_H2[:, 0, None, None], columns - centers_H2[:, 1, None, None]
-
-
-def outer(rows_HRR: Tensor, columns_HCC: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Combine the quantities of two axes for each query and key of the grid: (H, N, N)."""
-    heads, tokens = len(rows_HRR), rows_HRR.shape[-1] * columns_HCC.shape[-1]
-    return combine(rows_HRR[:, :, None, :, None], columns_HCC[:, None, :, None, :]).reshape(heads, tokens, tokens)
 
 
 def merged_linear(num_heads: int, dim: int) -> nn.Linear:

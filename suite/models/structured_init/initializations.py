@@ -1,6 +1,6 @@
 """How a ViT's attention weights start: mimetic (arXiv:2305.09828) and impulse (arXiv:2404.01139), with its cache.
 
-Every function writes into freshly built ``SelfAttention`` layers; values and biases that it does not name keep
+Every function writes into timm's freshly built ``Attention`` layers; values and biases that it does not name keep
 PyTorch's defaults. On the meta device there is nothing to write, so nothing is solved.
 Shape legend: L layers, D width, H heads, E = D / H.
 """
@@ -16,11 +16,11 @@ import filelock
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from timm.layers import Attention as TimmAttention
 from torch import Tensor
 
 from suite.base.errors import RunError
 from suite.base.files import cache_folder, write_atomically
-from suite.models.layers import SelfAttention
 from suite.models.structured_init import impulse
 from suite.models.structured_init.impulse import ImpulseProblem, solve
 
@@ -47,7 +47,7 @@ def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: boo
 
 
 @torch.no_grad()
-def init_mimetic(layers: Sequence[SelfAttention], port: bool) -> None:
+def init_mimetic(layers: Sequence[TimmAttention], port: bool) -> None:
     """Mimetic initialization, arXiv:2305.09828, Sec. 4: a fresh draw per head and layer.
 
         Q_h K_h^T ~ 0.7 Z + 0.7 I (best approximation of rank E),  V W_proj = 0.4 Z - 0.4 I,  Z ~ N(0, 1/D)
@@ -74,7 +74,7 @@ def init_mimetic(layers: Sequence[SelfAttention], port: bool) -> None:
 
 @torch.no_grad()
 def init_impulse(
-    layers: Sequence[SelfAttention], problem: ImpulseProblem, following: str, same_for_all_layers: bool
+    layers: Sequence[TimmAttention], problem: ImpulseProblem, following: str, same_for_all_layers: bool
 ) -> None:
     """Algorithm 1 of arXiv:2404.01139 into the query and key weights; their biases stay PyTorch's random ones.
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal, get_args
 
 import torch
+from timm.layers import Attention as TimmAttention
 from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
@@ -14,7 +15,6 @@ from suite.base.errors import SpecError, check_name
 from suite.models.layers import (
     Block,
     ImageSize,
-    SelfAttention,
     check_divides,
     check_positive,
     init_linears,
@@ -102,7 +102,7 @@ class ViT(nn.Module):
             encoding_ND = sinusoidal_encoding(grid, dim, torch.get_default_dtype())
             self.register_buffer("pos_embed", encoding_ND[None], persistent=False)
         rates = torch.linspace(0, drop_path, depth, device="cpu").tolist()
-        layers = [SelfAttention(dim, num_heads, qkv_bias=True) for _ in rates]
+        layers = [TimmAttention(dim, num_heads, qkv_bias=True) for _ in rates]
         self.blocks = nn.ModuleList(Block(dim, layer, rate) for layer, rate in zip(layers, rates, strict=True))
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)

@@ -64,26 +64,23 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     rows, columns = _grid(network, images)
     queries = [row * columns + column for row, column in choose_queries(rows, columns)]
 
-    def cut(map_BHNN: Tensor) -> Tensor:
-        """Of each image the queries' rows: (B, H, Q, L)."""
-        return probes.between_patches(map_BHNN, rows * columns)[:, :, queries]
-
-    def add(map_BHNN: Tensor) -> Tensor:
-        """Summed over the images, since a chunk may be smaller, and averaged over the heads: (n, n)."""
+    def measure(map_BHNN: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each image the queries' rows (B, H, Q, L); from patch to patch (n, n), summed over the images, since a
+        chunk may be smaller, and averaged over the heads; and the centers (H, 2)."""
         patches_BHLL = probes.between_patches(map_BHNN, rows * columns)
-        return patches_BHLL[:, :, :_MOST_PATCHES, :_MOST_PATCHES].mean(1).sum(0)
+        between_LL = patches_BHLL[:, :, :_MOST_PATCHES, :_MOST_PATCHES].mean(1).sum(0)
+        return patches_BHLL[:, :, queries], between_LL, probes.attention_centers(patches_BHLL, (rows, columns))
 
     found: dict[str, Tensor] = {}
-    cuts = [probes.probe(network, chunk, cut) for chunk in images.split(_CHUNK)]
-    sums = [probes.probe(network, chunk, add) for chunk in images.split(_CHUNK)]
-    centers = [probes.attention_centers(network, chunk) for chunk in images.split(_CHUNK)]
+    parts = [probes.probe(network, chunk, measure) for chunk in images.split(_CHUNK)]
     for number, (name, layer) in enumerate(probes.attention_layers(network).items()):
-        single_BHQRC = torch.cat([part[name] for part in cuts]).unflatten(-1, (rows, columns))
+        cuts, sums, centers = zip(*(part[name] for part in parts), strict=True)
+        single_BHQRC = torch.cat(cuts).unflatten(-1, (rows, columns))
         found[f"{number:02d}/images"] = single_BHQRC[:_SHOWN, :, 0]
         found[f"{number:02d}/central"] = single_BHQRC[:, :, 0].mean(0)
         found[f"{number:02d}/queries"] = single_BHQRC.mean(0)
-        found[f"{number:02d}/between"] = torch.stack([part[name] for part in sums]).sum(0) / len(images)
-        found[f"{number:02d}/centers"] = torch.stack([part[name] for part in centers]).mean(0)
+        found[f"{number:02d}/between"] = torch.stack(sums).sum(0) / len(images)
+        found[f"{number:02d}/centers"] = torch.stack(centers).mean(0)
         found |= {f"{number:02d}/{key}": value for key, value in _parameters(layer).items()}
     return {key: value.half() if key.endswith("/between") else value.float() for key, value in found.items()}
 

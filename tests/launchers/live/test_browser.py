@@ -15,7 +15,6 @@ from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite.base.errors import SpecError
 from suite.papers import get_suite
-from suite.store.results import Failure
 from tests.launchers.live.conftest import begin, grid_of, served, site_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -58,8 +57,8 @@ def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_e
     first, second = grid.experiments[:2]
     run = begin(tmp_path, first, loss=2.25, images_per_s=64.0)
     failed = begin(tmp_path, second)
-    failed.write_failure(Failure(kind="error", reason=HOSTILE, log_path=""))
-    begin(tmp_path, grid.experiments[2]).write_failure(Failure(kind="error", reason="a long reason " * 50, log_path=""))
+    failed.record_failure("error", HOSTILE)
+    begin(tmp_path, grid.experiments[2]).record_failure("error", "a long reason " * 50)
     with served(site_of(grid)) as port:
         page.goto(f"http://127.0.0.1:{port}/")
         row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")

@@ -15,7 +15,6 @@ from launchers.live.state import KILLED, StateReader
 from launchers.slurm.grid_status import read_status
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
-from suite.store.results import Failure
 from tests.launchers.live.conftest import WORDS, begin, grid_of
 
 
@@ -116,7 +115,7 @@ def test_the_end_is_told_with_what_is_done_and_the_command_that_goes_on(
     for experiment in grid.experiments[:num_done]:
         finish(experiment)
     for experiment in grid.experiments[num_done : num_done + failed]:
-        begin(tmp_path, experiment).write_failure(Failure(kind="error", reason="nan", log_path=""))
+        begin(tmp_path, experiment).record_failure("error", "nan")
     reader = StateReader(grid, "grid --suite x")
     assert reader.read()["end"] == ""
     reader.end(how)

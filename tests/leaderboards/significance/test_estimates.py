@@ -6,13 +6,17 @@ import numpy
 import pytest
 from scipy import stats
 
-from leaderboards.significance.estimates import derive, difference, rank_intervals, single
+from leaderboards.significance.estimates import derive, rank_intervals, single
 
 A, B = [70.0, 71.0, 75.0], [66.0, 66.5, 68.0, 69.5]
 
 
 def model(values, least_sd=0.0):
     return single(values if isinstance(values, dict) else dict(enumerate(values)), least_sd)
+
+
+def difference(better, baseline):
+    return derive([better, baseline], lambda pair: pair[0] - pair[1])
 
 
 def gain(pair):

@@ -140,8 +140,6 @@ def test_looks_have_levels_that_were_planned_or_pococks():
     assert rules.levels((8,)) == (0.05,)
     assert rules.levels((5, 8)) == (0.01, 0.045)
     assert rules.levels((6, 9)) == (0.0294, 0.0294)
-    with pytest.raises(ValueError, match="at most two looks"):
-        rules.levels((5, 8, 12))
 
 
 def test_two_looks_at_nothing_find_something_in_five_of_a_hundred():
