@@ -93,7 +93,7 @@ def _run(options: GridOptions, console: Console) -> Outcome:
     if options.tune:
         console.print(describe_tuning(grid), soft_wrap=True)
     if (tries := Tries.before(grid)) is not None:
-        if options.starts_nothing or not tries.record():  # else they have ended since, such as after --detach
+        if options.starts_nothing or options.retry_failed or not tries.record():  # else they ended after --detach
             outcome = _carry_out(tries.grid, console)
             if not outcome.is_over or not tries.record():
                 return outcome

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from leaderboards.auditing.comparison import TOLERANCES
 from leaderboards.auditing.record_checks import check_records
 from leaderboards.auditing.report import print_checks, print_sample
-from leaderboards.auditing.retraining import TOLERANCES, Conditions, Retraining, find_odds
+from leaderboards.auditing.retraining import Conditions, Retraining, find_odds
 from leaderboards.auditing.sandbox import Limits, absolute, check_sandbox
 from leaderboards.entries import check_entry, is_entry, records_of
 from leaderboards.packed_records import unpacked

@@ -3,14 +3,17 @@
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 
 from leaderboards.schemas.verification import CheckedPart
 from suite.base.errors import RecordError, SpecError, check_name
 from suite.base.files import read_file, sha256_of
-from suite.base.reading import describe, read_json
+from suite.base.reading import describe, read_json, read_model
 from suite.spec.experiment import with_ancestors
 from suite.spec.model_options import read_options
+from suite.spec.tuning import Tuning
 from suite.store.custom_models import read_custom_models
 from suite.store.frozen_plan import FOLDER as PLANS
 from suite.store.frozen_plan import FrozenPlan, plan_path, read_plan_file
@@ -18,6 +21,7 @@ from suite.store.predictions import FIRST_WITH_PREDICTIONS, read_predictions
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
+from suite.store.tuning import FOLDER as TUNINGS
 
 PARTS = {
     "result": "each result has its digest, a known form, and numbers that fit each other",
@@ -25,12 +29,14 @@ PARTS = {
     "identity": "each folder's id is that of its experiment and of its result",
     "model": "each model of ours is known with its options, and each custom model has its source",
     "environment": "each run's machine, commit and versions are those of its result",
-    "log": "each accuracy and loss is the last one in the run's log, and the best is the log's",
+    "log": "each accuracy, loss and mean over heads is the last one in the run's log, and the best is the log's",
     "predictions": "each file of predictions has its digest, and gives the accuracy",
     "maps": "each file of maps has its digest",
+    "tuning": "each file of tries has a known form",
     "plan": "each frozen plan has its digest, and each run that names a plan names one of the records",
 }
-_LOGGED = ("top1_percent", "best_top1_percent", "top5_percent", "test_loss")
+_MEANS = {"mean_nonlocality": "nonlocality", "mean_gate": "gates"}  # over layers and heads -> what is logged of each
+_LOGGED = ("top1_percent", "best_top1_percent", "top5_percent", "test_loss", *_MEANS)
 _ROUNDING = 1e-9
 _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder's name
 
@@ -58,6 +64,12 @@ def _check_all(store: Path) -> Iterator[tuple[str, str, str]]:
         yield from ((model.name, "model", "") for model in read_custom_models(store))
     except RecordError as error:
         yield "custom models", "model", str(error)
+    for path in sorted((store / TUNINGS).glob("*.json")):
+        try:
+            read_model(Tuning, read_file(path))
+            yield path.name, "tuning", ""
+        except (OSError, ValueError) as error:
+            yield path.name, "tuning", describe(error)
     for run in list_runs(store):
         yield from ((run.id, part, problem) for part, problem in _check_run(run, plans))
 
@@ -130,12 +142,19 @@ def _find_other_environment(run: RunDirectory, result: Result) -> str:
 
 
 def _find_other_log(run: RunDirectory, result: Result) -> str | None:
-    evaluations = [line for line in run.read_metrics() if "top1_percent" in line]
+    lines = run.read_metrics()
+    evaluations = [line for line in lines if "top1_percent" in line]
     if not evaluations:
         return "its log holds no evaluation" if result.experiment.is_trained else None
     logged = {**evaluations[-1], "best_top1_percent": max(line["top1_percent"] for line in evaluations)}
-    pairs = {name: (logged[name], getattr(result, name)) for name in _LOGGED if name in logged}
-    other = [f"{name} {a:g}, result.json has {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > _ROUNDING]
+    of_heads = {mean: list(chain(*line[name])) for mean, name in _MEANS.items() for line in lines if name in line}
+    logged |= {name: fmean(values) for name, values in of_heads.items() if values}
+    pairs = {name: (logged.get(name), getattr(result, name)) for name in _LOGGED if name in logged or name in _MEANS}
+    other = [
+        f"{name} {'nothing' if a is None else f'{a:g}'}, result.json has {'nothing' if b is None else f'{b:g}'}"
+        for name, (a, b) in pairs.items()
+        if a != b and (a is None or b is None or abs(a - b) > _ROUNDING)
+    ]
     return f"logged are {'; '.join(other)}" if other else ""
 
 

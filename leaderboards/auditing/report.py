@@ -3,8 +3,8 @@
 from rich.console import Console
 from rich.table import Column, Table
 
+from leaderboards.auditing.comparison import TOLERANCES
 from leaderboards.auditing.record_checks import PARTS
-from leaderboards.auditing.retraining import TOLERANCES
 from leaderboards.schemas.verification import PASSED, CheckedPart, Verification
 from leaderboards.text.escaping import spell_controls
 

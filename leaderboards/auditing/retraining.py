@@ -19,6 +19,7 @@ from typing import Literal
 
 import imagesets
 import suite
+from leaderboards.auditing.comparison import compare
 from leaderboards.auditing.record_checks import read_environment
 from leaderboards.auditing.sandbox import Limits, absolute, sandboxed
 from leaderboards.schemas.verification import Odds, Outcome, Recomputed
@@ -30,8 +31,6 @@ from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 
-# Measured: 80 runs on a GPU and on processors of two makers had equal accuracies, and losses within 4e-7.
-TOLERANCES = {"top1_percent": 0.05, "top5_percent": 0.05, "best_top1_percent": 0.05, "test_loss": 0.001}
 TODAY = "today"
 _ROOT = Path(__file__).parents[2]
 _TAIL_BYTES = 2000
@@ -80,8 +79,9 @@ class Retraining:
             again = RunDirectory.of(self._store, experiment)
             found, here = again.read_result(), read_environment(again)
         if found:
-            is_same_kind = there["torch"] == here["torch"] and code == claimed.commit
-            outcome, problem = compare(claimed, found, is_same_kind=is_same_kind)
+            is_same_code = code == claimed.commit
+            is_same_kind = is_same_code and there["torch"] == here["torch"]
+            outcome, problem = compare(run, again, is_same_code=is_same_code, is_same_kind=is_same_kind)
         return Recomputed(
             run=run.id,
             code=code,
@@ -112,6 +112,7 @@ class Retraining:
         try:
             if run.read_result() is not None:
                 read_environment(run)
+                run.read_metrics()
                 return code, ""
             failure = run.read_failure()
         except (RecordError, ValueError) as error:
@@ -162,32 +163,6 @@ class Retraining:
             data_dir=data_dir,
             loader=claimed.loader,
         )
-
-
-def compare(claimed: Result, found: Result, *, is_same_kind: bool) -> tuple[Outcome, str]:
-    """Compare two results of one experiment; returns the outcome, and what differs.
-
-    Args:
-        claimed, found: the result in the records, and that of the run that was trained again.
-        is_same_kind: whether both were trained by the same code and version of torch. On a device of the same name
-            their bits then have to be equal.
-    """
-    names = ("weights_sha256", "maps_sha256", "predictions_sha256")
-    digests = [(getattr(claimed, name), getattr(found, name)) for name in names]
-    kept = [pair for pair in digests if all(pair)]
-    is_as_often = claimed.num_evaluations == found.num_evaluations
-    compared = [name for name in ("num_parameters", *TOLERANCES) if is_as_often or name != "best_top1_percent"]
-    numbers = [(name, getattr(claimed, name), getattr(found, name)) for name in compared]
-    is_equal = all(a == b for _, a, b in numbers)
-    if kept and is_equal and all(a == b for a, b in kept):
-        return "equal bits", ""
-    off = [f"{name} is {a:g}, trained again {b:g}" for name, a, b in numbers if abs(a - b) > TOLERANCES.get(name, 0)]
-    if off:
-        return "differs", "; ".join(off)
-    here = ("device", "threads_per_rank", "num_ranks", "compiled")
-    if kept and is_same_kind and all(getattr(claimed, name) == getattr(found, name) for name in here):
-        return "differs", "other bits on a device of the same name, by the same code and torch"
-    return ("equal numbers" if is_equal else "within tolerance"), ""
 
 
 def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:

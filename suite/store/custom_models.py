@@ -4,8 +4,11 @@ They lie beside the runs, so that a leaderboard that is built anywhere shows the
 board may show another model by it, or the same one by another name. Older records are called NAME.json.
 """
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from filelock import FileLock
 
 from suite.base.files import naming_disk_errors, read_file, write_atomically
 from suite.base.reading import read_model, unreadable
@@ -19,36 +22,49 @@ def record_name(custom_model: CustomModel) -> str:
     return f"{FOLDER}/{custom_model.name}-{custom_model.digest}.json"
 
 
-def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> None:
+def record_custom_models(store: Path, custom_models: Sequence[CustomModel]) -> None:
     """Record custom models, each with the boards that it was entered on before."""
-    for custom_model in custom_models:
-        for path, other in _read(store).items():
-            if (other.name, other.digest) == (custom_model.name, custom_model.digest):
+    with _locked(store) if custom_models else contextlib.nullcontext():
+        for custom_model in custom_models:
+            place, known = store / record_name(custom_model), _read(store)
+            same = {path: other for path, other in known.items() if record_name(other) == record_name(custom_model)}
+            for other in same.values():
                 custom_model = custom_model.joined_with(other)
+            _write(place, custom_model)
+            for path in same.keys() - {place}:  # of an older name
                 path.unlink()
-        _write(store / record_name(custom_model), custom_model)
 
 
-def make_place(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
+def make_place(store: Path, custom_models: Sequence[CustomModel]) -> list[CustomModel]:
     """Take their boards from other models of their names, and from other names of the same models; return these.
 
     To refuse them would ask for a new name after every edit of a model. Runs stay.
     """
     found = []
-    for path, other in _read(store).items():
-        others = [one for one in custom_models if (one.name == other.name) != (one.digest == other.digest)]
-        left = [board for board in other.boards if not any(board in one.boards for one in others)]
-        if len(left) < len(other.boards):
-            found.append(other)
-            path.unlink()
-            if left or other.suites:
-                _write(path, other.model_copy(boards=left))
+    with _locked(store) if custom_models else contextlib.nullcontext():
+        for path, other in _read(store).items():
+            others = [one for one in custom_models if (one.name == other.name) != (one.digest == other.digest)]
+            left = [board for board in other.boards if not any(board in one.boards for one in others)]
+            if len(left) < len(other.boards):
+                found.append(other)
+                if left or other.suites:
+                    _write(path, other.model_copy(boards=left))
+                else:
+                    path.unlink()
     return found
 
 
+@contextlib.contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    """Be the one process that changes a store's records; RunError where they cannot be written."""
+    with naming_disk_errors(store / FOLDER):
+        (store / FOLDER).mkdir(parents=True, exist_ok=True)
+        lock = FileLock(store / FOLDER / ".lock").acquire()
+    with lock:
+        yield
+
+
 def _write(path: Path, custom_model: CustomModel) -> None:
-    with naming_disk_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, custom_model.model_dump_json(indent=1).encode())
 
 
@@ -63,6 +79,8 @@ def _read(store: Path) -> dict[Path, CustomModel]:
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
             found[path] = read_model(CustomModel, read_file(path))
+        except FileNotFoundError:  # another grid has just removed it
+            continue
         except (OSError, ValueError) as error:
             raise unreadable(path, error, "Delete it, and start the grid with that --challenger again.") from error
     return found

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from filelock import FileLock
+
 from suite.base.errors import SpecError
 from suite.base.files import naming_disk_errors, read_file, write_atomically
 from suite.base.reading import read_model, unreadable
@@ -29,10 +31,18 @@ def read_tuning(store: Path, suite: str, profile: str) -> Tuning | None:
         raise unreadable(path, error, "Delete it, and start the grid with --tune again.") from error
 
 
-def write_tuning(path: Path, tuning: Tuning) -> None:
+def add_tuning(store: Path, suite: str, profile: str, found: Tuning) -> Tuning:
+    """Add tries to the tuning of a suite's profile, which another grid may have written to since; returns all."""
+    path = tuning_path(store, suite, profile)
     with naming_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, tuning.model_dump_json(indent=1).encode())
+        lock = FileLock(path.with_suffix(".lock")).acquire()
+    with lock:
+        known = read_tuning(store, suite, profile) or found
+        top1_percent, hours = known.top1_percent | found.top1_percent, known.hours | found.hours
+        tuning = known.model_copy(top1_percent=top1_percent, hours=hours)
+        write_atomically(path, tuning.model_dump_json(indent=1).encode())
+    return tuning
 
 
 def check_tuned(suite: Suite, profile_name: str) -> None:

@@ -1,6 +1,7 @@
 """Models beside the papers': columns, ranks and tests of their own, and nothing changed for ours."""
 
 import csv
+import multiprocessing
 
 import pytest
 from scipy.stats import false_discovery_control, ttest_rel
@@ -12,7 +13,7 @@ from leaderboards.text.csv_files import render_accounting, render_csv, render_lo
 from leaderboards.text.custom_models import find_comparisons, render_comparisons_csv, summarize_comparisons
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import format_ranks
-from suite.base.errors import RecordError, SpecError
+from suite.base.errors import RecordError, RunError, SpecError
 from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel, ModelSource, hash_source
@@ -161,7 +162,7 @@ def test_an_edited_model_takes_the_place_of_the_one_before_on_one_board_alone(ta
     enter(tmp_path, changed(words="/home/mine.py:Mine"), f"{table2.name}/laptop@flowers")  # the first one
     assert shown() == [[8], [8]]
     assert {one.options["dim"] for one in read_custom_models(tmp_path)} == {8}
-    next(tmp_path.glob("challengers/*")).write_text("{")
+    next(tmp_path.glob("challengers/*.json")).write_text("{")
     with pytest.raises(RecordError, match=r"mine-\w+\.json.*start the grid with that --challenger again"):
         read_custom_models(tmp_path)
 
@@ -260,3 +261,37 @@ def test_a_suite_on_another_image_set_shows_no_number_of_the_paper(table2, finis
     assert " diff " not in text
     with pytest.raises(SpecError, match="profile smoke is one of packaged images"):
         table2.profile("smoke@flowers")
+
+
+def _record(store, board, is_ready, others):
+    is_ready.set()
+    others.wait()
+    record_custom_models(store, [MINE.model_copy(update={"boards": (board,)})])
+
+
+def test_two_grids_that_enter_a_model_at_once_keep_both_its_boards(tmp_path):
+    context = multiprocessing.get_context("fork")
+    for number in range(20):
+        store, ready = tmp_path / str(number), [context.Event(), context.Event()]
+        boards = ("a/laptop", "b/laptop")
+        grids = [context.Process(target=_record, args=(store, boards[i], ready[i], ready[1 - i])) for i in (0, 1)]
+        for grid in grids:
+            grid.start()
+        for grid in grids:
+            grid.join()
+        assert read_custom_models(store)[0].boards == boards
+
+
+def test_a_full_disk_leaves_the_record_of_a_model_as_it_was(tmp_path, monkeypatch):
+    record_custom_models(tmp_path, [MINE.model_copy(update={"boards": ("a/laptop", "c/laptop")})])
+
+    def refuse(path, data):
+        raise RunError("no space left on the disk")
+
+    monkeypatch.setattr("suite.store.custom_models.write_atomically", refuse)
+    with pytest.raises(RunError):
+        record_custom_models(tmp_path, [MINE.model_copy(update={"boards": ("b/laptop",)})])
+    other = MINE.model_copy(update={"options": {"dim": 16}, "boards": ("a/laptop",)})
+    with pytest.raises(RunError):
+        make_place(tmp_path, [other, MINE.model_copy(update={"name": "ours", "boards": ("a/laptop",)})])
+    assert [one.boards for one in read_custom_models(tmp_path)] == [("a/laptop", "c/laptop")]

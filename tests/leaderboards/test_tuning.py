@@ -14,7 +14,7 @@ from suite.spec.tuning import Try
 from suite.store.attempts import record_start
 from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
-from suite.store.tuning import read_tuning, tuning_path, write_tuning
+from suite.store.tuning import add_tuning, read_tuning
 
 WORDS = ("--suite", "sample_efficiency", "--challenger", "mine=deit_micro", "depth=2", "--only", "train_size_percent=5")
 NAME = "laptop+tune3"
@@ -82,6 +82,38 @@ def test_the_board_shows_the_best_tries_their_number_and_their_cost(tries, finis
     assert make_leaderboard(get_suite("sample_efficiency"), "laptop", tmp_path).profile.tuning_hours == 0
 
 
+def test_a_try_that_failed_counts_nothing_until_it_is_retried(tries, finish_in, tmp_path):
+    for of in tries.of.values():
+        for one in of[:2]:
+            finish_in(tmp_path, one, 40.0)
+        run = RunDirectory.of(tmp_path, of[2])
+        run.create(of[2])
+        run.record_failure("error", "no space left on the disk")
+    assert tries.record()
+    assert Tries.before(request_of(tmp_path)) is None
+    again = Tries.before(request_of(tmp_path, "--retry-failed"))
+    assert again.of == tries.of
+    for of in again.of.values():
+        RunDirectory.of(tmp_path, of[2]).failure_path.unlink()
+        finish_in(tmp_path, of[2], 45.0)
+    assert again.record()
+    assert set(read_tuning(tmp_path, "sample_efficiency", NAME).top1_percent.values()) == {(40.0, 40.0, 45.0)}
+    assert Tries.before(request_of(tmp_path, "--retry-failed")) is None
+
+
+def test_grids_that_tune_other_models_at_once_keep_each_others_tries(finish_in, tmp_path):
+    pytest.importorskip("optuna")
+    grids = [Tries.before(request_of(tmp_path, "--only", f"model={one}")) for one in ("deit_micro", "convit_micro")]
+    for grid in grids:
+        for tries in grid.of.values():
+            for one in tries:
+                finish_in(tmp_path, one, 40.0)
+    assert all(grid.record() for grid in grids)
+    known = read_tuning(tmp_path, "sample_efficiency", NAME).top1_percent
+    assert known.keys() == grids[0].of.keys() | grids[1].of.keys()
+    assert len(known) == 3
+
+
 def test_a_board_of_recipes_that_were_never_tuned_here_is_refused(tmp_path):
     (tmp_path / "experiments").mkdir()
     with pytest.raises(SpecError, match=r"laptop\+tune3 was not tuned in this store"):
@@ -97,7 +129,7 @@ def test_what_starts_from_other_runs_starts_from_the_tuned_ones_and_is_named(tmp
     tuned = [one.configuration_id for one in untuned(grid.suite, grid.options)]
     known = {"top1_percent": dict.fromkeys(tuned, (40.0, 45.0)), "hours": dict.fromkeys(tuned, 0.1)}
     tuning = Tries.before(grid).known.model_copy(update=known)
-    write_tuning(tuning_path(tmp_path, "convit_masking", grid.profile_name), tuning)
+    add_tuning(tmp_path, "convit_masking", grid.profile_name, tuning)
     experiments = GridRequest.of(grid.options).experiments
     assert len(experiments) == len(grid.experiments)
     assert all("tuned" in one.recipe.name for one in experiments)

@@ -2,14 +2,16 @@
 
 import io
 import json
+import shutil
 import tarfile
 import zipfile
 
 import numpy as np
 import pytest
 
+from leaderboards.auditing.comparison import compare
 from leaderboards.auditing.record_checks import PARTS, check_records
-from leaderboards.auditing.retraining import compare, find_odds
+from leaderboards.auditing.retraining import find_odds
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.verify import main
 from suite.base.files import sha256_of
@@ -25,7 +27,11 @@ def problems_of(store):
 def test_records_as_training_leaves_them_are_sound_in_every_part(store):
     checks = check_records(store)
     assert [check.part for check in checks] == list(PARTS)
-    assert {check.part: check.num_checked for check in checks if check.num_checked != 2} == {"maps": 0, "plan": 3}
+    assert {check.part: check.num_checked for check in checks if check.num_checked != 2} == {
+        "maps": 0,
+        "plan": 3,
+        "tuning": 0,
+    }
     assert problems_of(store) == {}
 
 
@@ -66,6 +72,11 @@ ALTERED = {
     "log": [
         (replace_predictions, "logged are top1_percent 40, result.json has 50; best_top1_percent 40"),
         (lambda run: alter(run.result_path, test_loss=0.5), "logged are test_loss 1, result.json has 0.5"),
+        (lambda run: alter(run.result_path, mean_gate=0.5), "logged are mean_gate nothing, result.json has 0.5"),
+        (
+            lambda run: run.append_metrics({"step": 1, "nonlocality": [[1.0, 2.0], [3.0]]}),
+            "logged are mean_nonlocality 2, result.json has nothing",
+        ),
     ],
     "predictions": [
         (lambda run: alter(run.result_path, top1_percent=39.0), "40.00 % of them are right, result.json has 39.00"),
@@ -108,6 +119,12 @@ def test_a_plan_that_was_changed_is_caught_with_its_runs(store):
     assert len(problems_of(store)["plan"]) == 2  # runs, which bear the digest of the plan as it was
     path.unlink()
     assert len(problems_of(store)["plan"]) == 2  # also where no plan has their configuration
+
+
+def test_a_tuning_that_cannot_be_read_is_named(store):
+    (store / "tuned").mkdir()
+    (store / "tuned/sample_efficiency-laptop+tune2.json").write_text('{"settings": 3}')
+    assert "sample_efficiency-laptop+tune2.json" in problems_of(store)["tuning"][0]
 
 
 def test_a_model_that_cannot_be_built_is_named(store, finish_in):
@@ -167,16 +184,79 @@ def test_of_a_thousand_runs_three_hold_one_altered_run_with_three_chances_in_a_t
     assert odds[altered] == pytest.approx(np.mean(drawn), abs=0.01)
 
 
-def test_bits_have_to_be_equal_on_the_same_kind_of_machine_and_numbers_within_the_tolerance_elsewhere(run):
-    claimed = run.read_result().model_copy(update={"weights_sha256": "a" * 64})
+@pytest.fixture
+def again(run, tmp_path):
+    """The run in the records, and a copy of it as if it had been trained again."""
+    fields = {"mean_nonlocality": 2.0, "mean_gate": 0.5, "num_macs": 5000, "num_linear_macs": 4000}
+    alter(run.result_path, weights_sha256="a" * 64, num_pruned_heads=[2, 1], **fields)
+    run.append_metrics({"step": 1, "loss": 2.0, "nonlocality": [[1.0, 3.0]], "gates": [[0.4, 0.6]]})
+    run.append_metrics({"step": 1, "centers": [[[1.0, 0.0]]], "precisions": [[[2.0, 0.0, 2.0]]]})
+    copy = tmp_path / "again" / run.id
+    shutil.copytree(run.path, copy)
+    return run, RunDirectory(copy)
+
+
+def test_bits_have_to_be_equal_on_the_same_kind_of_machine_and_numbers_within_the_tolerance_elsewhere(again):
+    honest = again[1].result_path.read_bytes()
 
     def outcome(*, is_same_kind=True, **fields):
-        return compare(claimed, claimed.model_copy(update=fields), is_same_kind=is_same_kind)[0]
+        again[1].result_path.write_bytes(honest)
+        alter(again[1].result_path, **fields)
+        return compare(*again, is_same_code=is_same_kind, is_same_kind=is_same_kind)[0]
 
-    other = {"weights_sha256": "b" * 64}
+    other, top5 = {"weights_sha256": "b" * 64}, again[0].read_result().top5_percent
     assert outcome() == "equal bits"
     assert outcome(**other) == "differs"
     assert outcome(**other, is_same_kind=False) == outcome(**other, device="another") == "equal numbers"
-    assert outcome(**other, device="another", top5_percent=claimed.top5_percent + 0.04) == "within tolerance"
-    assert outcome(**other, device="another", top5_percent=claimed.top5_percent + 0.06) == "differs"
+    assert outcome(**other, device="another", top5_percent=top5 + 0.04) == "within tolerance"
+    assert outcome(**other, device="another", top5_percent=top5 + 0.06) == "differs"
     assert outcome(**other, device="another", test_loss=1.1) == "differs"
+
+
+HOW_IT_WAS_TRAINED = {
+    *("images_per_s", "train_s", "staging_s", "device_hours", "energy_kwh", "peak_memory_gb", "mfu_percent"),
+    *("inference_images_per_s", "lineage_train_s", "num_attempts", "num_requeues", "num_unusable_checkpoints"),
+    *("num_nodes", "num_ranks", "threads_per_rank", "micro_batch_size", "num_evaluations", "num_corrupt_images"),
+}
+FIXED = {"num_train_images", "num_test_images", "num_steps", "images_seen", "format_version", "protocol_version"}
+
+
+def test_whatever_number_of_a_result_is_altered_a_run_that_is_trained_again_differs(again):
+    honest = again[0].read_result().model_dump()
+    numbers = {name for name, value in honest.items() if type(value) in (int, float, tuple)}
+    for name in sorted(numbers - HOW_IT_WAS_TRAINED - FIXED):
+        before, value = again[0].result_path.read_bytes(), honest[name]
+        higher = [*value[:-1], 7] if isinstance(value, tuple) else value + (1 if value >= 1 else 0.1)
+        above = {"best_top1_percent": 60.0, "top5_percent": 90.0} if name == "top1_percent" else {}  # else no result
+        alter(again[0].result_path, **above | {name: higher})
+        outcome, reason = compare(*again, is_same_code=True, is_same_kind=False)
+        assert outcome == "differs", name
+        assert f"{name} is " in reason
+        again[0].result_path.write_bytes(before)
+    assert compare(*again, is_same_code=True, is_same_kind=True) == ("equal bits", "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"loss": 3.0},
+        {"nonlocality": [[0.5, 3.5]]},
+        {"gates": [[0.5, 0.5]]},
+        {"centers": [[[0.0, 0.0]]]},
+        {"precisions": [[[2.0, 1.0, 2.0]]]},
+    ],
+)
+def test_a_logged_quantity_that_was_altered_or_added_is_found_in_a_run_that_is_trained_again(again, line):
+    again[0].append_metrics({"step": 1, **line})
+    assert compare(*again, is_same_code=True, is_same_kind=False)[0] == "differs"
+    again[1].append_metrics({"step": 1, **line})
+    assert compare(*again, is_same_code=True, is_same_kind=False)[0] == "equal bits"
+    again[0].append_metrics({"step": 2, **line})
+    assert compare(*again, is_same_code=True, is_same_kind=False)[0] == "differs"
+    assert compare(*again, is_same_code=False, is_same_kind=False)[0] == "equal bits"
+
+
+def test_a_gpu_and_a_cpu_look_at_other_images_and_their_nonlocality_is_not_compared(again):
+    alter(again[0].result_path, mean_nonlocality=2.5, threads_per_rank=0, device="a GPU")
+    alter(again[1].result_path, threads_per_rank=1)
+    assert compare(*again, is_same_code=True, is_same_kind=True)[0] == "equal bits"

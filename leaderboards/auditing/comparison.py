@@ -1,0 +1,87 @@
+"""A run in the records and the same run, trained again: all numbers that a training determines, compared.
+
+Left out is how it was trained: times, energy, memory, devices, attempts.
+"""
+
+import math
+from typing import Any
+
+from leaderboards.schemas.verification import Outcome
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+
+# Measured: 80 runs on a GPU and on processors of two makers had equal accuracies, and losses within 4e-7.
+TOLERANCES = {
+    **{"top1_percent": 0.05, "top5_percent": 0.05, "best_top1_percent": 0.05, "test_loss": 0.001},
+    **{"mean_nonlocality": 0.01, "mean_gate": 0.01},
+}
+_EXACT = ("num_parameters", "num_macs", "num_linear_macs", "num_pruned_heads")
+_LOGGED = ("loss", "top1_percent", "top5_percent", "test_loss", "nonlocality", "gates", "centers", "precisions")
+_LOGGED_SHARE = 0.05  # by which a number of the log, on its way, may be off on another device
+_MOST_NAMED = 3
+
+
+def compare(
+    claimed: RunDirectory, found: RunDirectory, *, is_same_code: bool, is_same_kind: bool
+) -> tuple[Outcome, str]:
+    """Compare two finished runs of one experiment; returns the outcome, and what differs.
+
+    Args:
+        claimed, found: the run in the records, and the run that was trained again.
+        is_same_code: whether both were trained by the same code, which then logs the same quantities.
+        is_same_kind: whether also by the same version of torch. On a device of the same name their bits then have to
+            be equal.
+    """
+    mine, its = claimed.read_result(), found.read_result()
+    assert mine is not None
+    assert its is not None
+    digests = [
+        (getattr(mine, f"{name}_sha256"), getattr(its, f"{name}_sha256")) for name in ("weights", "maps", "predictions")
+    ]
+    kept = [pair for pair in digests if all(pair)]
+    ours, theirs = _determined_numbers(claimed, mine), _determined_numbers(found, its)
+    is_as_often = mine.num_evaluations == its.num_evaluations
+    compared = ours.keys() | theirs.keys() if is_same_code and is_as_often else ours.keys() & theirs.keys()
+    compared -= set() if is_as_often else {"best_top1_percent"}
+    if bool(mine.threads_per_rank) != bool(its.threads_per_rank):  # on a GPU it is measured on more images
+        compared = {name for name in compared if "nonlocality" not in name}
+    other = [
+        name
+        for name in (*ours, *theirs.keys() - ours.keys())
+        if name in compared and ours.get(name) != theirs.get(name)
+    ]
+    if kept and not other and all(a == b for a, b in kept):
+        return "equal bits", ""
+    if off := [name for name in other if not _are_close(name, ours.get(name, []), theirs.get(name, []))]:
+        said = [f"{name} is {_show(ours.get(name))}, trained again {_show(theirs.get(name))}" for name in off]
+        return "differs", "; ".join(said[:_MOST_NAMED]) + (
+            f"; and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
+        )
+    here = ("device", "threads_per_rank", "num_ranks", "compiled")
+    if kept and is_same_kind and all(getattr(mine, name) == getattr(its, name) for name in here):
+        return "differs", "other bits on a device of the same name, by the same code and torch"
+    return ("within tolerance" if other else "equal numbers"), ""
+
+
+def _determined_numbers(run: RunDirectory, result: Result) -> dict[str, list[float]]:
+    """The numbers that a training determines, by their names and, in the log, steps; without what was not recorded."""
+    values = {name: getattr(result, name) for name in (*TOLERANCES, *_EXACT)}
+    values = {name: value for name, value in values.items() if value is not None and (value or name in TOLERANCES)}
+    for line in run.read_metrics():
+        values |= {f"{name} at step {line['step']}": line[name] for name in _LOGGED if name in line}
+    return {name: _flat(value) for name, value in values.items()}
+
+
+def _flat(value: Any) -> list[float]:
+    return [number for part in value for number in _flat(part)] if isinstance(value, list | tuple) else [value]
+
+
+def _are_close(name: str, ours: list[float], theirs: list[float]) -> bool:
+    share = _LOGGED_SHARE if " at step " in name else 0.0
+    limit = TOLERANCES.get(name, share)
+    pairs = zip(ours, theirs, strict=False)
+    return len(ours) == len(theirs) and all(math.isclose(a, b, rel_tol=share, abs_tol=limit) for a, b in pairs)
+
+
+def _show(values: list[float] | None) -> str:
+    return "nothing" if values is None else ", ".join(f"{value:g}" for value in values[:_MOST_NAMED])
