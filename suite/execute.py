@@ -115,13 +115,18 @@ def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bo
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
         with contextlib.suppress(SuiteError):  # as far as the disk lets us; of several ranks the first to fail is right
-            if not directory.failure_path.exists():
+            if (is_to_be_trained or _is_ours(directory)) and not directory.failure_path.exists():
                 directory.record_failure(kind, reason)
         with contextlib.suppress(OSError):
             print(details, file=sys.stderr)
     if status == Exit.INTERRUPTED:
         print("interrupted: the checkpoint is written, the same command goes on from it")
     return status
+
+
+def _is_ours(directory: RunDirectory) -> bool:
+    """Whether no other job trains the run, as a rank without the claim sees it, which may not have met the first."""
+    return attempts.has_begun(directory) or not directory.is_claimed()
 
 
 def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool) -> int:

@@ -90,8 +90,7 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
     said = {start.kind for start in ours if start.restarts == job["restarts"]}  # by its processes
     if said - {"held"}:
         return ours
-    begun = [attempt for run in runs for attempt in attempts.read_attempts(run)]
-    if any((attempt.job, attempt.restarts) == (job["job"], job["restarts"]) for attempt in begun):
+    if any(attempts.has_begun(run) for run in runs):
         return []
     if said:
         return ours

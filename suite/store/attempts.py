@@ -92,6 +92,12 @@ def this_job() -> dict[str, Any]:
     return {"job": job, "restarts": int(os.environ.get("SLURM_RESTART_COUNT", 0))}
 
 
+def has_begun(run: RunDirectory) -> bool:
+    """Whether this start of this job has begun an attempt at the run."""
+    job = this_job()
+    return any((one.job, one.restarts) == (job["job"], job["restarts"]) for one in read_attempts(run))
+
+
 def read_attempts(run: RunDirectory) -> list[Attempt]:
     """All attempts, in order; [] before the first. The last one is still going on if its ``end`` is None: then
     ``ended_at`` is the run's last sign of life."""
