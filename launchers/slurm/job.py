@@ -20,7 +20,7 @@ from types import FrameType
 
 from launchers.core.fork_server import STOPPED, process_state, send_output_to
 from launchers.core.preload import import_training
-from launchers.slurm.lost_starts import note_start
+from launchers.slurm.lost_starts import is_near_limit, note_start, seconds_left
 from launchers.slurm.submission_record import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following
 from suite.base.errors import RunError, SuiteError
@@ -33,7 +33,6 @@ from suite.store import attempts
 from suite.store.heartbeat import Watchdog
 from suite.store.run_directory import RunDirectory
 
-WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
 STEP_END_S = 90  # before a time limit: SLURM looks every half a minute, and waits as long before it kills
 _MARGIN_S = 100.0  # before a time limit, when a child that has not stopped by itself is ended
 _MOST_BEHIND_S, _MOST_AHEAD_S = -300.0, 3000.0  # of a clock, as its job begins: a node may take long to boot
@@ -100,9 +99,7 @@ class _Rank:
     def __init__(self, folder: Path, task: int, submission: Submission) -> None:
         self._folder, self._task, self._resources = folder, task, submission.resources
         self.is_first = os.environ.get("SLURM_PROCID") == "0"
-        end = os.environ.get("SLURM_JOB_END_TIME", "")  # this process began a while after its job
-        seconds_left = int(end) - time.time() if end.isdecimal() else 60.0 * submission.time_min
-        self._ends_at = time.monotonic() + seconds_left
+        self._ends_at = time.monotonic() + seconds_left(60.0 * submission.time_min)  # it began a while after its job
         self._latest_end = self._ends_at - min(_MARGIN_S, 60 * submission.time_min / 8)
         self._child = 0
         self._why = ""  # it was asked to stop
@@ -175,7 +172,7 @@ class _Rank:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """SLURM warns of a time limit by USR2; before a preemption, and as it ends a job, it sends TERM too."""
-        near_limit = self._ends_at - time.monotonic() < WARNING_S + 60
+        near_limit = is_near_limit(self._ends_at - time.monotonic())
         self._why = self._why or (_TIME_LIMIT if number == signal.SIGUSR2 and near_limit else "preempted")
         if self._child:
             self._end_child(signal.SIGTERM)

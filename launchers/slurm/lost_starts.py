@@ -5,9 +5,12 @@ before its run starts has met a bad node, unless it was asked to stop or its run
 """
 
 import contextlib
+import math
 import os
 import platform
 import re
+import signal
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +23,12 @@ from suite.base.reading import read_model
 from suite.store import attempts
 from suite.store.run_directory import RunDirectory
 
+WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
+_STOPPED = (Exit.INTERRUPTED, 128 + signal.SIGTERM, 128 + signal.SIGUSR2)  # the latter two before Python handles them
+_BY_ITSELF = re.compile(  # how srun says that a process ended in another way: it then stops the rest
+    r"(?m)^srun: error: .*: tasks? \S+: "
+    rf"(?!Terminated|User defined signal 2|Exited with exit code (?:{'|'.join(f'{status:d}' for status in _STOPPED)})$)"
+)
 _FILE = "starts.jsonl"  # job_end.sh writes to it too
 _MAX_REASON = 1_000  # characters: a line is appended at once
 _TAIL_BYTES, _NUM_LINES_SAID = 8192, 8
@@ -96,14 +105,26 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
         return ours
     if any(run.is_claimed() for run in runs):
         return [*ours, note_start("held", folder, task)]
-    if status == Exit.INTERRUPTED:
-        return [*ours, note_start("stopped", folder, task)]
-    is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
     tail = "\n".join(read_tail(folder / f"{job['job']}_0_log.out"))
-    lines = [line for line in re.split(r"(?m)^start \d+ on .*$", tail)[-1].split("\n") if line]  # of this start
+    said_by_srun = re.split(r"(?m)^start \d+ on .*$", tail)[-1]  # in this start
+    if status in _STOPPED and not _BY_ITSELF.search(said_by_srun):
+        return [*ours, note_start("late" if is_near_limit(seconds_left(math.inf)) else "stopped", folder, task)]
+    is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
+    lines = [line for line in said_by_srun.split("\n") if line]
     words = "; ".join(lines[-_NUM_LINES_SAID:]) or "they said nothing"
     reason = f"its processes ended with status {status}: {words}"
     return [*ours, note_start("node", folder, task, reason, is_this_node=is_alone)]
+
+
+def seconds_left(otherwise: float) -> float:
+    """Seconds until this job's time limit; ``otherwise`` where SLURM does not tell it."""
+    end = os.environ.get("SLURM_JOB_END_TIME", "")
+    return int(end) - time.time() if end.isdecimal() else otherwise
+
+
+def is_near_limit(seconds: float) -> bool:
+    """Whether SLURM may have warned of a time limit that is so many seconds away."""
+    return seconds < WARNING_S + 60
 
 
 def read_tail(log: Path) -> list[str]:

@@ -21,7 +21,8 @@ from launchers.command.site_file import Site
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
-from launchers.slurm.job import STEP_END_S, WARNING_S
+from launchers.slurm.job import STEP_END_S
+from launchers.slurm.lost_starts import WARNING_S
 from launchers.slurm.sbatch import UnknownError, make_script, submit_script
 from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import Submission, submissions_folder, write_submission

@@ -126,9 +126,27 @@ def test_a_run_that_another_process_holds_uses_up_no_start(end, store, graph):
     assert {start.kind for start in read_starts(submissions_folder(store) / NAME)} == {"held", "node"}
 
 
-def test_a_job_that_was_stopped_as_it_started_blames_no_node(end):
+@pytest.mark.parametrize("status", [Exit.INTERRUPTED, 143, 140])  # by SIGTERM or SIGUSR2, before Python handles them
+def test_a_job_that_was_stopped_as_it_started_blames_no_node(end, store, status):
+    log = submissions_folder(store) / NAME / "70_0_0_log.out"
+    log.write_text(
+        f"srun: error: node1: task 0: Terminated\nsrun: error: node1: task 1: Exited with exit code {status:d}"
+    )
     for restarts in range(5):
-        assert end("node1", restarts=restarts, status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, ["requeue 70_0"])
+        assert end("node1", restarts=restarts, status=status) == (Exit.INTERRUPTED, ["requeue 70_0"])
+
+
+def test_a_start_that_hangs_until_its_time_limit_is_late_and_ends_the_job_at_the_third(end, store, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_END_TIME", str(int(time.time()) + 170))
+    assert [end("node1", restarts=n, status=140)[0] for n in range(3)] == [130, 130, Exit.FAILED]
+    assert {start.kind for start in read_starts(submissions_folder(store) / NAME)} == {"late"}
+
+
+@pytest.mark.parametrize("how", ["Exited with exit code 1", "Segmentation fault (core dumped)"])
+def test_processes_that_srun_stops_as_one_of_them_failed_were_not_stopped_by_others(end, store, how):
+    said = f"srun: error: node1: task 1: {how}\nsrun: error: node1: task 0: Terminated\n"
+    (submissions_folder(store) / NAME / "70_0_0_log.out").write_text(f"start 0 on node1\n{said}")
+    assert end("node1", status=143)[1] == ["requeue 70_0", "update JobId=70_0 ExcNodeList=node1"]
 
 
 def test_what_outlived_its_node_s_slurmd_does_not_requeue_the_start_after_it(end, store):
