@@ -209,6 +209,17 @@ def test_a_cache_file_of_another_problem_is_solved_again(solved):
         assert cached_solution(SMALL)[0].shape == (1, 2, 16, 8)
 
 
+def test_a_solution_that_is_there_is_read_where_nothing_can_be_written(solved, monkeypatch):
+    def acquire(lock, *_, **__):
+        raise PermissionError(13, "Permission denied", lock.lock_file)
+
+    expected = cached_solution(SMALL)
+    monkeypatch.setattr(initializations.filelock.FileLock, "acquire", acquire)
+    assert all(torch.equal(a, b) for a, b in zip(cached_solution(SMALL), expected, strict=True))
+    with pytest.raises(initializations.RunError, match="Set SUITE_CACHE_DIR"):
+        cached_solution(replace(SMALL, seed=4))
+
+
 def test_a_cache_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path / "file"))
@@ -235,7 +246,7 @@ def test_every_part_of_a_problem_is_part_of_its_cache_key(change):
     assert solution_path(replace(SMALL, **change)) != solution_path(SMALL)
 
 
-def test_an_edited_solver_or_another_pytorch_finds_no_solution_of_the_former(monkeypatch, tmp_path):
+def test_an_edited_solver_another_pytorch_or_other_instructions_find_no_solution_of_the_former(monkeypatch, tmp_path):
     former = solution_path(SMALL)
     edited = tmp_path / "impulse.py"
     edited.write_bytes(initializations.SOLVER.read_bytes().replace(b"steps: int = 10_000", b"steps: int = 20_000"))
@@ -244,6 +255,9 @@ def test_an_edited_solver_or_another_pytorch_finds_no_solution_of_the_former(mon
         assert solution_path(SMALL) != former
     with monkeypatch.context() as patch:
         patch.setattr(torch, "__version__", "9.9.9")
+        assert solution_path(SMALL) != former
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "SVE256")
         assert solution_path(SMALL) != former
     assert solution_path(SMALL) == former
 

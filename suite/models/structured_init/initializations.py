@@ -107,18 +107,22 @@ def spread(problem: ImpulseProblem, num_layers: int, same: bool) -> tuple[Tensor
 def solution_path(problem: ImpulseProblem) -> Path:
     """Where the problem's solution is kept: under ``$SUITE_CACHE_DIR``, or else the user's cache folder.
 
-    Its name stands for the solver's source and PyTorch's version too: an edit of either may give another solution.
+    Its name stands for the solver's source, PyTorch's version and the CPU's instructions too: others may give another
+    solution, and nodes that share the folder may differ.
     """
     solver = hashlib.sha256(SOLVER.read_bytes()).hexdigest()
-    text = json.dumps({**asdict(problem), "solver": solver, "torch": torch.__version__}, sort_keys=True)
+    basis = {"solver": solver, "torch": torch.__version__, "cpu": torch.backends.cpu.get_cpu_capability()}
+    text = json.dumps({**asdict(problem), **basis}, sort_keys=True)
     return cache_folder("suite-init") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"
 
 
 def cached_solution(problem: ImpulseProblem) -> tuple[Tensor, Tensor]:
-    """``solve``, once for all processes that share the cache folder: the others wait for the first. RunError where it
-    cannot be written."""
+    """``solve``, once for all processes that share the cache folder: the others wait for the first. One that is there
+    needs no right to write; RunError where it has to be written and cannot be."""
     path = solution_path(problem)
     try:
+        if (found := read_solution(path, problem)) is not None:
+            return found
         path.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(path.with_suffix(".lock")):
             found = read_solution(path, problem)
