@@ -152,6 +152,29 @@ def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     assert run.result_path.with_suffix(".json.corrupt").exists()
 
 
+def test_a_result_that_a_disk_does_not_give_for_a_moment_is_not_set_aside_on_retry(run, monkeypatch):
+    def fail(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    run.write_result(RESULT)
+    with monkeypatch.context() as failing:
+        failing.setattr("suite.store.run_directory.read_file", fail)
+        found = read_run_status(run, {})
+        assert found.state == "failed"
+        with pytest.raises(RecordError, match="Input/output error"):
+            reopen(run, found)
+    reopen(run, found)
+    assert read_run_status(run, {}).state == "done"
+
+
+def test_a_run_that_another_process_trains_is_not_reopened(run):
+    run.record_failure("error", "nan")
+    found = read_run_status(run, {})
+    with run.claim():
+        reopen(run, found)
+    assert run.failure_path.exists()
+
+
 @pytest.mark.parametrize(
     ("field", "found"),
     [

@@ -31,6 +31,10 @@ class RecordError(SuiteError):
     """A file of a run directory that cannot be read or must not be averaged."""
 
 
+class KeptRecordError(RecordError):
+    """A result that this process cannot use, though its content may be right: no retry sets it aside."""
+
+
 def check_name(kind: str, found: str, valid: Iterable[str]) -> None:
     """Raise SpecError unless ``found`` is one of ``valid``."""
     names = list(valid)

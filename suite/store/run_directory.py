@@ -21,6 +21,7 @@ through these files.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -33,7 +34,7 @@ from typing import Any
 
 import filelock
 
-from suite.base.errors import RecordError
+from suite.base.errors import KeptRecordError, RecordError
 from suite.base.files import append_record, disk_error, naming_disk_errors, read_file, read_tail, write_atomically
 from suite.base.reading import read_metrics_line, read_model, seal, unreadable, unseal
 from suite.spec.experiment import Experiment
@@ -196,7 +197,10 @@ class RunDirectory:
             self.checkpoint_path.rmdir()
 
     def read_result(self) -> Result | None:
-        """Read the result; None where the run has not finished; RecordError if it is broken or of another run."""
+        """Read the result; None where the run has not finished; RecordError if it is broken or of another run.
+
+        KeptRecordError if it is of a newer suite, or if reading failed, as where a disk is away for a moment.
+        """
         data = b""
         try:
             written = read_file(self.result_path)
@@ -208,6 +212,8 @@ class RunDirectory:
             return None
         except (OSError, ValueError) as error:
             self._refuse_newer(data)
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which a FIFO or a folder gives
+                raise KeptRecordError(f"cannot read {self.result_path}: {error}. Mend this and start again.") from error
             raise unreadable(self.result_path, error, _TRAIN_AGAIN) from error
         if not self._is_of(result.experiment):
             raise RecordError(
@@ -227,17 +233,14 @@ class RunDirectory:
 
     def _refuse_newer(self, data: bytes) -> None:
         if (version := format_of(data)) > RESULT_FORMAT:
-            raise RecordError(
+            raise KeptRecordError(
                 f"{self.result_path} is of a newer version of the suite: found format {version}, expected at most "
                 f"{RESULT_FORMAT}. Update the suite to read this store; the file itself is whole, keep it."
             )
 
     def set_result_aside(self, suffix: str) -> None:
-        """Rename a result that does not count, if there is one; RecordError for a newer suite's, to which it may well
-        count."""
+        """Rename a result that does not count, if there is one."""
         if self.result_path.exists():
-            with contextlib.suppress(OSError, ValueError):
-                self._refuse_newer(unseal(read_file(self.result_path)))
             self.result_path.replace(self.result_path.with_suffix(suffix))
 
     def write_result(self, result: Result) -> None:

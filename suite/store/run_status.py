@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from suite.base.errors import RecordError
+from suite.base.errors import KeptRecordError, RecordError
 from suite.spec.experiment import Experiment
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
@@ -106,11 +106,26 @@ def with_needed(status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatu
 
 
 def reopen(run: RunDirectory, status: RunStatus) -> None:
-    """Let the next attempt start: drop the failure, and set a result aside that is void or cannot be read."""
+    """Let the next attempt start: drop the failure, and set a result aside that is void or broken.
+
+    A run that is trained, or has got another result, since ``status`` was read is left alone: another grid has reopened
+    it. KeptRecordError for a result that may well be right.
+    """
     if status.state not in ("failed", "void"):
         return
-    run.set_result_aside(".json.void" if status.state == "void" else ".json.corrupt")
-    run.failure_path.unlink(missing_ok=True)
+    with run.claim() as is_ours:
+        if is_ours and _read_unless_broken(run) == status.result:
+            run.set_result_aside(".json.void" if status.state == "void" else ".json.corrupt")
+            run.failure_path.unlink(missing_ok=True)
+
+
+def _read_unless_broken(run: RunDirectory) -> Result | None:
+    try:
+        return run.read_result()
+    except KeptRecordError:
+        raise
+    except RecordError:
+        return None
 
 
 def _by_its_files(run: RunDirectory, is_ours: bool) -> RunStatus:

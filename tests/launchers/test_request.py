@@ -20,6 +20,7 @@ from suite.base.errors import DataError, SpecError
 from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
+from suite.store.run_status import find_run_status
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("smoke")
@@ -105,6 +106,18 @@ def test_what_is_planned_again_since_it_is_void_is_set_aside(tmp_path, graph, fi
         False,
         True,
     ]
+
+
+def test_a_result_that_another_grid_has_made_since_the_plan_is_no_failure_to_forget(tmp_path, graph, finish):
+    run = RunDirectory.of(tmp_path, graph["first"])
+    run.create(graph["first"])
+    run.record_failure("error", "no space left on the disk")
+    options = parse_options(["--runs", str(tmp_path), "--retry-failed"])
+    grid = GridRequest(SUITE, "smoke", PROFILE, [graph["first"]], options)
+    plan = make_plan(grid.experiments, tmp_path, Resources(), retry_failed=True)
+    finish(graph["first"])
+    grid.forget_failures(plan)
+    assert find_run_status(run, graph["first"]).state == "done"
 
 
 def test_the_list_of_suites_says_how_many_runs_they_have_and_what_they_cost(monkeypatch):
