@@ -233,6 +233,14 @@ def test_a_result_of_another_protocol_is_read_and_void(run, protocol_version, re
     assert (found.state, found.reason, found.result.top1_percent) == ("void", reason, 40.0)
 
 
+def test_a_result_of_a_newer_protocol_is_not_set_aside_on_retry(run):
+    run.write_result(RESULT.model_copy(update={"protocol_version": PROTOCOL_VERSION + 1}))
+    found = read_run_status(run, {})
+    with pytest.raises(RecordError, match="update it"):
+        reopen(run, found)
+    assert run.result_path.exists()
+
+
 def test_a_run_says_which_run_it_took_over_where_that_is_void_or_gone(tmp_path, run):
     masked = EXPERIMENT.then("masking", mask="position_embedding")
     child = RunDirectory.of(tmp_path, masked)

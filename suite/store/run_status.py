@@ -12,7 +12,7 @@ from typing import Literal
 
 from suite.base.errors import KeptRecordError, RecordError
 from suite.spec.experiment import Experiment
-from suite.store.results import Result, why_void
+from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
@@ -121,11 +121,14 @@ def reopen(run: RunDirectory, status: RunStatus) -> None:
 
 def _read_unless_broken(run: RunDirectory) -> Result | None:
     try:
-        return run.read_result()
+        result = run.read_result()
     except KeptRecordError:
         raise
     except RecordError:
         return None
+    if result is not None and result.protocol_version > PROTOCOL_VERSION:
+        raise KeptRecordError(f"{run.result_path} is to be kept: {why_void(result.protocol_version)}")
+    return result
 
 
 def _by_its_files(run: RunDirectory, is_ours: bool) -> RunStatus:
