@@ -6,6 +6,7 @@ import pytest
 
 from suite.store import attempts
 from suite.store.attempts import device_hours, num_requeues, read_attempts, record_end, record_start
+from suite.store.heartbeat import Heartbeat
 from suite.store.run_directory import RunDirectory
 
 
@@ -44,6 +45,17 @@ def test_an_attempt_that_was_killed_lasted_until_the_last_sign_of_life(run, cloc
     clock(5000)
     record_start(run, num_ranks=1)
     assert [attempt.end for attempt in read_attempts(run)] == ["lost", None]
+    assert read_attempts(run)[0].seconds == 600
+
+
+def test_a_copied_store_counts_no_hours_that_nobody_trained(run, clock):
+    clock(1000)
+    record_start(run, num_ranks=1)
+    run.append_metrics({"step": 1})
+    clock(1600)
+    Heartbeat(run)
+    for path in (run.metrics_path, run.heartbeat_path):
+        os.utime(path, (600_000, 600_000))
     assert read_attempts(run)[0].seconds == 600
 
 

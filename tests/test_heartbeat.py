@@ -1,11 +1,13 @@
 """A run's signs of life, and how a watch beside it tells a hang from slow work."""
 
 import os
+import time
+from typing import get_args
 
 import pytest
 
 from suite.store import heartbeat
-from suite.store.heartbeat import Heartbeat, Watchdog, find_stall, read_beat
+from suite.store.heartbeat import Beat, Heartbeat, Phase, Watchdog, find_stall, read_beat
 from suite.store.run_directory import RunDirectory
 
 
@@ -112,6 +114,12 @@ def test_steps_are_written_once_a_second_and_other_ranks_write_nothing(run, cloc
     run.heartbeat_path.unlink()
     Heartbeat(None).beat(1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_longest_beat_fits_its_file():
+    slowest_s = dict.fromkeys(get_args(Phase), 1 / 3e9)
+    beat = Beat(number=10**9, pid=2**22, phase="evaluation", step=10**9, slowest_s=slowest_s, at=time.time() + 1 / 3)
+    assert len(beat.model_dump_json()) <= heartbeat._SIZE
 
 
 @pytest.mark.parametrize("content", [b"", b"null", b"\xff\xfe", b"{}", b"{" * 2000])

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 from suite.base.files import append_record, read_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_object
+from suite.store.heartbeat import read_beat
 from suite.store.run_directory import RunDirectory
 
 _Count = Annotated[int, Field(ge=0, le=10**9)]
@@ -115,9 +116,12 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
                 attempts[-1] = Attempt.model_validate(attempts[-1].model_dump() | fields)
     if attempts and attempts[-1].end is None:
         times = [attempts[-1].started_at]
-        for path in (run.metrics_path, run.heartbeat_path, run.log_path):
-            with contextlib.suppress(OSError):
-                times.append(path.stat().st_mtime)
+        if (beat := read_beat(run)) is not None and beat.at:  # files that were copied have later dates
+            times.append(beat.at)
+        else:
+            for path in (run.metrics_path, run.heartbeat_path, run.log_path):
+                with contextlib.suppress(OSError):
+                    times.append(path.stat().st_mtime)
         attempts[-1] = attempts[-1].model_copy(ended_at=max(times))
     return attempts
 

@@ -42,7 +42,8 @@ class Beat(Frozen):
     """One sign of life.
 
     ``number`` counts them, ``pid`` tells attempts apart, and ``slowest_s`` holds what a step, an evaluation, a look
-    at attention and a checkpoint took at most in this attempt.
+    at attention and a checkpoint took at most in this attempt. ``at`` is in seconds since 1970, which a copy of the
+    file keeps; 0 = not recorded.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Beat(Frozen):
     phase: Phase
     step: int = 0
     slowest_s: dict[Phase, float] = Field(default_factory=dict)
+    at: float = Field(0.0, ge=0, le=1e11)
 
     @property
     def timeout_s(self) -> float:
@@ -116,7 +118,8 @@ class Heartbeat:
             return
         self._number += 1
         self._written_at = time.monotonic()
-        beat = Beat(number=self._number, pid=os.getpid(), phase=self._phase, step=self._step, slowest_s=self._slowest_s)
+        known = {"phase": self._phase, "step": self._step, "slowest_s": self._slowest_s}
+        beat = Beat(number=self._number, pid=os.getpid(), at=time.time(), **known)
         with contextlib.suppress(OSError):  # a full disk or a lost folder, which the next metrics line will report
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
             with os.fdopen(os.open(self._run.heartbeat_path, flags, 0o666), "wb", buffering=0) as file:
