@@ -91,6 +91,7 @@ class Training:
         state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
         protocol_version = state.get("protocol_version", PROTOCOL_VERSION)
         self._check_checkpoint(protocol_version, state.get("norm_batch", self.norm_batch))
+        self._keep_threads(state.get("threads_per_rank", 0))
         self.progress = Progress(**state.get("progress", {}))
         self.usage = Usage(run, ranks)
         self.probe = None
@@ -116,6 +117,15 @@ class Training:
             )
         if 0 < self.norm_batch < self.recipe.batch_size:
             print(f"batch norms see {self.norm_batch} images at once, not the batch of {self.recipe.batch_size}")
+
+    def _keep_threads(self, number: int) -> None:
+        """Compute with the checkpoint's number of threads (0 = unknown): another one would round sums otherwise."""
+        if number in (0, given := self.resources.threads_per_rank) or is_gpu(self.ranks.device):
+            return
+        torch.set_num_threads(number)
+        self.resources = self.resources.model_copy(threads_per_rank=number)
+        if self.ranks.is_first:
+            print(f"threads a rank: {number}, as its checkpoint was computed with, not the {given} of this attempt")
 
     def run(self, stop: StopRequest) -> Result | None:  # noqa: C901  # reads straight down
         """Train to the end; the first rank returns the result, the others None.
@@ -288,6 +298,7 @@ class Training:
         self.usage.record()
         step, progress = self.progress.step, asdict(self.progress)
         state = {"progress": progress, "protocol_version": PROTOCOL_VERSION, "norm_batch": self.norm_batch}
+        state["threads_per_rank"] = 0 if is_gpu(self.ranks.device) else self.resources.threads_per_rank
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.origin, step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:
