@@ -3,9 +3,14 @@
 Left out is how it was trained: times, energy, memory, devices, attempts.
 """
 
+import hashlib
 import math
 from typing import Any
 
+import numpy as np
+from safetensors.numpy import save
+
+from leaderboards.auditing.record_checks import load_maps
 from leaderboards.schemas.verification import Outcome
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
@@ -17,7 +22,7 @@ TOLERANCES = {
 }
 _EXACT = ("num_parameters", "num_macs", "num_linear_macs", "num_pruned_heads")
 _LOGGED = ("loss", "top1_percent", "top5_percent", "test_loss", "nonlocality", "gates", "centers", "precisions")
-_LOGGED_SHARE = 0.05  # by which a number of the log, on its way, may be off on another device
+_LOGGED_SHARE = 0.05  # by which a number of the log, or of a map, may be off on another device
 _MOST_NAMED = 3
 
 
@@ -29,16 +34,17 @@ def compare(
     Args:
         claimed, found: the run in the records, and the run that was trained again.
         is_same_code: whether both were trained by the same code, which then logs the same quantities.
-        is_same_kind: whether also by the same version of torch. On a device of the same name their bits then have to
-            be equal.
+        is_same_kind: whether also by the same version of torch and the same kind of processor. On a device of the same
+            name their bits then have to be equal.
+
+    Raises:
+        RecordError: A result, a log or maps cannot be read.
     """
     mine, its = claimed.read_result(), found.read_result()
     assert mine is not None
     assert its is not None
-    digests = [
-        (getattr(mine, f"{name}_sha256"), getattr(its, f"{name}_sha256")) for name in ("weights", "maps", "predictions")
-    ]
-    kept = [pair for pair in digests if all(pair)]
+    digests = [(getattr(mine, name), getattr(its, name)) for name in ("weights_sha256", "predictions_sha256")]
+    kept = [pair for pair in [*digests, (_maps_digest(claimed), _maps_digest(found))] if all(pair)]
     ours, theirs = _determined_numbers(claimed, mine), _determined_numbers(found, its)
     is_as_often = mine.num_evaluations == its.num_evaluations
     compared = ours.keys() | theirs.keys() if is_same_code and is_as_often else ours.keys() & theirs.keys()
@@ -54,9 +60,8 @@ def compare(
         return "equal bits", ""
     if off := [name for name in other if not _are_close(name, ours.get(name, []), theirs.get(name, []))]:
         said = [f"{name} is {_show(ours.get(name))}, trained again {_show(theirs.get(name))}" for name in off]
-        return "differs", "; ".join(said[:_MOST_NAMED]) + (
-            f"; and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
-        )
+        said[_MOST_NAMED:] = [f"and {len(off) - _MOST_NAMED} more"] if len(off) > _MOST_NAMED else []
+        return "differs", "; ".join(said)
     here = ("device", "threads_per_rank", "num_ranks", "compiled")
     if kept and is_same_kind and all(getattr(mine, name) == getattr(its, name) for name in here):
         return "differs", "other bits on a device of the same name, by the same code and torch"
@@ -69,7 +74,17 @@ def _determined_numbers(run: RunDirectory, result: Result) -> dict[str, list[flo
     values = {name: value for name, value in values.items() if value is not None and (value or name in TOLERANCES)}
     for line in run.read_metrics():
         values |= {f"{name} at step {line['step']}": line[name] for name in _LOGGED if name in line}
-    return {name: _flat(value) for name, value in values.items()}
+    found = {name: _flat(value) for name, value in values.items()}
+    for name, array in load_maps(run).items():
+        if not name.endswith("images"):  # what single images make of it varies most
+            found[f"map {name}"] = np.nan_to_num(array.astype(float)).ravel().tolist()
+    return found
+
+
+def _maps_digest(run: RunDirectory) -> str:
+    """A digest of the recorded maps, whichever of its entries a file has first; "" where there are none."""
+    maps = load_maps(run)
+    return hashlib.sha256(save(maps)).hexdigest() if maps else ""
 
 
 def _flat(value: Any) -> list[float]:
@@ -77,9 +92,8 @@ def _flat(value: Any) -> list[float]:
 
 
 def _are_close(name: str, ours: list[float], theirs: list[float]) -> bool:
-    share = _LOGGED_SHARE if " at step " in name else 0.0
-    limit = TOLERANCES.get(name, share)
-    pairs = zip(ours, theirs, strict=False)
+    share = 0.0 if name in TOLERANCES or name in _EXACT else _LOGGED_SHARE
+    pairs, limit = zip(ours, theirs, strict=False), TOLERANCES.get(name, share)
     return len(ours) == len(theirs) and all(math.isclose(a, b, rel_tol=share, abs_tol=limit) for a, b in pairs)
 
 

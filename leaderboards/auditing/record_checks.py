@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
+from typing import Any
+
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 from leaderboards.schemas.verification import CheckedPart
 from suite.base.errors import RecordError, SpecError, check_name
@@ -31,7 +36,7 @@ PARTS = {
     "environment": "each run's machine, commit and versions are those of its result",
     "log": "each accuracy, loss and mean over heads is the last one in the run's log, and the best is the log's",
     "predictions": "each file of predictions has its digest, and gives the accuracy",
-    "maps": "each file of maps has its digest",
+    "maps": "each file of maps can be read, and has its digest",
     "tuning": "each file of tries has a known form",
     "plan": "each frozen plan has its digest, and each run that names a plan names one of the records",
 }
@@ -126,10 +131,12 @@ def _find_unknown_model(_: RunDirectory, result: Result) -> str:
 
 
 def read_environment(run: RunDirectory) -> dict[str, str]:
-    """Read a run's device, commit and version of torch; ValueError where they are not recorded."""
+    """Read a run's device, commit, version of torch and, where it has it, kind of processor; ValueError where they are
+    not recorded."""
     try:
         found = read_json(read_file(run.environment_path))
         named = {"device": found["device"], "commit": found["commit"], "torch": found["packages"]["torch"]}
+        named["processor"] = found.get("processor", "")
     except (OSError, KeyError, TypeError) as error:
         raise ValueError(f"environment.json is missing or names no {error}") from error
     return {name: str(value) for name, value in named.items()}
@@ -170,8 +177,17 @@ def _find_other_predictions(run: RunDirectory, result: Result) -> str | None:
 def _find_other_maps(run: RunDirectory, result: Result) -> str | None:
     if not run.maps_path.exists():
         return "maps.safetensors is missing" if result.maps_sha256 else None
+    load_maps(run)
     is_same = sha256_of(run.maps_path) == result.maps_sha256
     return "" if is_same else "maps.safetensors has another SHA-256 than result.json"
+
+
+def load_maps(run: RunDirectory) -> dict[str, NDArray[Any]]:
+    """Load the tensors that a run has recorded; {} where it has none; RecordError where they cannot be read."""
+    try:
+        return load_file(run.maps_path) if run.maps_path.exists() else {}
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise RecordError(f"maps.safetensors cannot be read: {describe(error)}") from error
 
 
 _FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a run that has nothing of the part

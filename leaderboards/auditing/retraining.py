@@ -80,8 +80,11 @@ class Retraining:
             found, here = again.read_result(), read_environment(again)
         if found:
             is_same_code = code == claimed.commit
-            is_same_kind = is_same_code and there["torch"] == here["torch"]
-            outcome, problem = compare(run, again, is_same_code=is_same_code, is_same_kind=is_same_kind)
+            is_same_kind = is_same_code and all(there[name] == here[name] != "" for name in ("torch", "processor"))
+            try:
+                outcome, problem = compare(run, again, is_same_code=is_same_code, is_same_kind=is_same_kind)
+            except RecordError as error:  # of what a stranger's program has written
+                problem = str(error)
         return Recomputed(
             run=run.id,
             code=code,
@@ -112,7 +115,6 @@ class Retraining:
         try:
             if run.read_result() is not None:
                 read_environment(run)
-                run.read_metrics()
                 return code, ""
             failure = run.read_failure()
         except (RecordError, ValueError) as error:

@@ -66,6 +66,7 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
             raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")
         with safe_open(run.maps_path, framework="numpy") as file:
             about = {key: read_json(value) for key, value in (file.metadata() or {}).items()}
+            about = about.get("about", about)  # older files have an entry for each
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
         rows, columns = about["grid"]
         queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files

@@ -53,6 +53,7 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
         "platform": platform.platform(),
         "host": platform.node(),
         "device": device_name(resources),
+        "processor": processor_kind(),
         "num_ranks": num_ranks,
         "threads_per_rank": resources.threads_per_rank,
         "zero_stage": resources.zero_stage,
@@ -70,8 +71,20 @@ def device_name(resources: Resources) -> str:
 
 
 def processor_name() -> str:
+    return _read_cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def processor_kind() -> str:
+    """The instructions that torch uses, and the CPU's family and model: a cloud may call all its CPUs the same."""
+    known = _read_cpuinfo()
+    return ", ".join(
+        [torch.backends.cpu.get_cpu_capability(), *(known.get(key, "") for key in ("cpu family", "model"))]
+    )
+
+
+def _read_cpuinfo() -> dict[str, str]:
+    """What Linux says of the first CPU; {} elsewhere."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+        return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+    return {}

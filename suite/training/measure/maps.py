@@ -48,7 +48,7 @@ def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Pa
         "num_images": len(batch),
         "queries": choose_queries(rows, columns),
     }
-    metadata = {key: json.dumps(value) for key, value in about.items()}
+    metadata = {"about": json.dumps(about)}  # one entry: of several, safetensors writes one or another first
     data = save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata)
     write_atomically(path, data)
     return hashlib.sha256(data).hexdigest()

@@ -84,7 +84,10 @@ ALTERED = {
         (lambda run: alter(run.result_path, **write_right(run, 40, 100)), "100 predictions, expected 10000"),
         (lambda run: alter(run.result_path, predictions_sha256=""), "result.json names no predictions"),
     ],
-    "maps": [(lambda run: run.maps_path.write_bytes(b"of another run"), "another SHA-256")],
+    "maps": [
+        (lambda run: run.maps_path.write_bytes(b"no maps"), "maps.safetensors cannot be read"),
+        (lambda run: (record_maps(run, "grid", 1.0), alter(run.result_path, maps_sha256="")), "another SHA-256"),
+    ],
     "plan": [(lambda run: alter(run.result_path, plan_sha256="5" * 64), "plan_sha256 is 5555555555555555...")],
 }
 
@@ -254,6 +257,28 @@ def test_a_logged_quantity_that_was_altered_or_added_is_found_in_a_run_that_is_t
     again[0].append_metrics({"step": 2, **line})
     assert compare(*again, is_same_code=True, is_same_kind=False)[0] == "differs"
     assert compare(*again, is_same_code=False, is_same_kind=False)[0] == "equal bits"
+
+
+def record_maps(run, first, center):
+    """Record maps as older versions did, whose files began with one entry or another."""
+    about = dict.fromkeys((first, "layers", "grid"), "[]")
+    header = {"__metadata__": about, "after/00/centers": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}}
+    text = json.dumps(header).encode()
+    content = len(text).to_bytes(8, "little") + text + np.array([[center, 0.0]], dtype="<f4").tobytes()
+    run.maps_path.write_bytes(content)
+    alter(run.result_path, maps_sha256=sha256_of(run.maps_path))
+
+
+def test_maps_are_compared_by_what_they_hold_and_not_by_the_order_of_their_files(again):
+    for run, first in zip(again, ("grid", "layers"), strict=True):
+        record_maps(run, first, 1.0)
+    assert again[0].maps_path.read_bytes() != again[1].maps_path.read_bytes()
+    assert compare(*again, is_same_code=True, is_same_kind=True) == ("equal bits", "")
+    record_maps(again[0], "grid", 1.01)
+    assert compare(*again, is_same_code=True, is_same_kind=False) == ("within tolerance", "")
+    record_maps(again[0], "grid", 1.2)
+    found = compare(*again, is_same_code=True, is_same_kind=False)
+    assert found == ("differs", "map after/00/centers is 1.2, 0, trained again 1, 0")
 
 
 def test_a_gpu_and_a_cpu_look_at_other_images_and_their_nonlocality_is_not_compared(again):
