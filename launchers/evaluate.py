@@ -14,11 +14,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from leaderboards.text.escaping import escape_cell
 from leaderboards.text.records import render_records
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.exit_codes import Exit
-from suite.base.files import naming_disk_errors, read_file, write_atomically
+from suite.base.files import naming_disk_errors, read_file, wait_for_lock, write_atomically
+from suite.base.reading import unreadable
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder
@@ -48,16 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("timm:NAME goes with --weights FILE, and with it alone")
     lines = _evaluate(options)
     board = options.runs / "leaderboards" / "other_sets.csv"
-    _write_board(board, lines)
     if options.json:
         print(json.dumps(lines, indent=1))
-        return Exit.DONE
+    else:
+        _print_table(lines)
+    _write_board(board, lines)
+    if not options.json:
+        print(f"Board: {board}")
+    return Exit.DONE
+
+
+def _print_table(lines: Sequence[dict[str, object]]) -> None:
     table = Table(*COLUMNS[1:], box=box.SIMPLE_HEAD, title=str(lines[0]["network"]))
     for line in lines:
         table.add_row(*(f"{one:.2f}" if isinstance(one, float) else str(one) for one in list(line.values())[1:]))
     Console().print(table)
-    print(f"Board: {board}")
-    return Exit.DONE
 
 
 def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
@@ -80,12 +87,25 @@ def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
 
 def _write_board(path: Path, lines: Sequence[dict[str, object]]) -> None:
     """Write the board, with these lines in the place of earlier ones of the same networks and test sets."""
-    before = csv.DictReader(read_file(path).decode().splitlines()) if path.exists() else ()
-    found = {tuple(str(line[name]) for name in _KEY): line for line in (*before, *lines)}
-    written = ({name: "" if one is None else one for name, one in found[key].items()} for key in sorted(found))
     with naming_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, render_records(COLUMNS, written).encode())
+        say = Console(stderr=True).print
+        lock = wait_for_lock(path.with_suffix(".lock"), say, "another evaluation writes its lines: waiting for it")
+    with lock:
+        before = _read_board(path) if path.exists() else []
+        found = {tuple(str(escape_cell(line[name])) for name in _KEY): line for line in (*before, *lines)}
+        written = ({name: "" if one is None else one for name, one in found[key].items()} for key in sorted(found))
+        write_atomically(path, render_records(COLUMNS, written).encode())
+
+
+def _read_board(path: Path) -> list[dict[str, object]]:
+    try:
+        header, *lines = list(csv.reader(read_file(path).decode().splitlines(keepends=True))) or [[]]
+        if header != list(COLUMNS):
+            raise ValueError(f"it begins with {','.join(header)!r}, expected {','.join(COLUMNS)!r}")
+        return [dict(zip(COLUMNS, line, strict=True)) for line in lines]
+    except (OSError, ValueError, csv.Error) as error:
+        raise unreadable(path, error, "Move it away, and evaluate again: nothing was added to it.") from error
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from imagesets.loader import Batch
 from imagesets.prefetch import stream_batches
 from imagesets.prepared import find_info, find_prepared
 from suite.base.errors import DataError, SpecError
+from suite.base.files import sha256_of
 from suite.evaluation.sources import TestSet
 from suite.export.folder import finished_result
 from suite.plugins.find_plugin import find_model
@@ -35,7 +36,7 @@ class Tested:
     """A network and what its test images pass through, as in its own evaluation.
 
     Args:
-        name: the run's id, or ``timm:NAME``.
+        name: the run's id, or ``timm:NAME`` with the name of its weights' file and eight digits of their SHA-256.
         classes: names of the network's outputs.
         own_top1_percent: accuracy on its own test set; None where it has no record of it.
         size, test_crop, statistics: side of an input, share of an image that is kept, and its mean and deviation.
@@ -126,7 +127,8 @@ def open_timm(words: str, weights: Path) -> Tested:
     shown = timm.data.resolve_data_config(model=network)
     classes = _synsets() if network.num_classes == 1000 else tuple(map(str, range(network.num_classes)))
     crop, images = shown["crop_pct"], (shown["mean"], shown["std"])
-    return Tested(f"{words}, {weights.name}", network, classes, None, shown["input_size"][1], crop, images)
+    called = f"{words}, {weights.name} {sha256_of(weights)[:8]}"
+    return Tested(called, network, classes, None, shown["input_size"][1], crop, images)
 
 
 def _synsets() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from imagesets.loader import ImageLoader
-from launchers.evaluate import main
+from launchers.evaluate import COLUMNS, _write_board, main
+from suite.base.files import sha256_of
 from suite.evaluation.networks import _synsets
 from suite.training.distributed import Ranks
 from suite.training.measure.evaluate import evaluate
@@ -92,6 +94,7 @@ def test_timm_s_weights_are_an_anchor_on_real_and_on_folders_of_synsets(tmp_path
     anchor = ("timm:test_vit", "--weights", tmp_path / "weights.safetensors", "--runs", tmp_path)
     draw_images(tmp_path / "set", _synsets(), size=12, count=1)
     (line,) = call(capsys, *anchor, "--source", tmp_path / "set")
+    assert line["network"] == f"timm:test_vit, weights.safetensors {sha256_of(tmp_path / 'weights.safetensors')[:8]}"
     assert (line["images"], line["classes"], line["own_top1_percent"]) == (1000, 1000, None)
     transform = timm.data.create_transform(**timm.data.resolve_data_config(model=network))
     val = tmp_path / "val"
@@ -122,3 +125,36 @@ def test_what_is_no_test_set_is_named_before_anything_is_written(run, tmp_path, 
     assert main([run[0].id, "--source", str(source), "--runs", str(tmp_path)]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "leaderboards").exists()
+
+
+def line_of(network, source, top1):
+    return dict(zip(COLUMNS, (network, source, "", 10, 100, top1, 90.0, 1.0, None), strict=True))
+
+
+def test_evaluations_that_end_at_once_all_have_their_lines(tmp_path):
+    board = tmp_path / "other_sets.csv"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: _write_board(board, [line_of(f"run-{number}", "set", 50.0)]), range(8)))
+    assert len(board.read_text().splitlines()) == 9
+
+
+def test_a_name_that_a_spreadsheet_would_take_for_a_formula_has_one_line(tmp_path):
+    for top1 in (50.0, 51.0):
+        _write_board(tmp_path / "other_sets.csv", [line_of("run", "-real", top1)])
+    with (tmp_path / "other_sets.csv").open() as file:
+        assert [line["top1_percent"] for line in csv.DictReader(file)] == ["51.0"]
+
+
+@pytest.mark.parametrize(
+    ("board", "said"), [("network,source\na,b\n", "begins with 'network,source'"), ("", "begins with ''")]
+)
+def test_a_board_of_another_form_is_refused_behind_the_result_and_stays(run, tmp_path, capsys, board, said):
+    path = tmp_path / "leaderboards/other_sets.csv"
+    path.parent.mkdir()
+    path.write_text(board)
+    draw_images(tmp_path / "v2", map(str, range(10)))
+    assert main([run[0].id, "--source", str(tmp_path / "v2"), "--runs", str(tmp_path), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["images"] == 20
+    assert said in err
+    assert path.read_text() == board
