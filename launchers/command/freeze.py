@@ -41,6 +41,7 @@ def freeze(grid: GridRequest, file: Path, console: Console) -> None:
         claims=tuple(claims),
     )
     size = f"{len(plan.configurations)} configurations, {len(plan.claims)} claims, {len(plan.seeds)} seeds"
-    for path in (file, plan_path(options.runs, suite.name, grid.profile_name)):
-        write_plan(path, plan)
+    stored = plan_path(options.runs, suite.name, grid.profile_name)
+    write_plan([stored, file], plan)
+    for path in (file, stored):
         console.print(f"{path}: {size}; SHA-256 {plan.sha256}", soft_wrap=True)

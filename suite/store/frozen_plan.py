@@ -4,8 +4,9 @@
 says whether it is as frozen. Records that are packed for others carry it along.
 """
 
+import contextlib
 import hashlib
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Literal
 
@@ -60,13 +61,24 @@ def plan_path(store: Path, suite: str, profile: str) -> Path:
     return store / FOLDER / f"{suite}-{profile}.json"
 
 
-def write_plan(path: Path, plan: FrozenPlan) -> None:
-    """Write a plan; RunError where the disk refuses, or where another one is there."""
-    with naming_disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            raise RunError(f"{path} is there already: a plan is frozen once. Name another file, or another --runs")
-        write_atomically(path, plan.as_record())
+def write_plan(paths: Sequence[Path], plan: FrozenPlan) -> None:
+    """Write a plan to all of these files or to none; RunError where the disk refuses, or where one is there already.
+
+    Each is made empty at first: of two plans that are frozen at once, only one can make it.
+    """
+    with contextlib.ExitStack() as undo:
+        for path in paths:
+            with naming_disk_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    path.touch(exist_ok=False)
+                except FileExistsError as error:
+                    advice = "a plan is frozen once. Name another file, or another --runs"
+                    raise RunError(f"{path} is there already: {advice}") from error
+            undo.callback(path.unlink, missing_ok=True)
+        for path in paths:
+            write_atomically(path, plan.as_record())
+        undo.pop_all()
 
 
 def read_plan(store: Path, suite: str, profile: str) -> FrozenPlan | None:

@@ -1,7 +1,9 @@
 """Plans that are frozen before their runs: what stands in them, and what a board says of runs that differ."""
 
+import contextlib
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -15,12 +17,12 @@ from leaderboards.packed_records import pack_records, unpacked
 from leaderboards.significance.estimates import single
 from leaderboards.significance.verdicts import Measured, Question
 from leaderboards.text.frozen_plan import describe_plan
-from suite.base.errors import RecordError, SpecError
+from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.reading import seal
 from suite.papers import get_suite
 from suite.papers.convit.claims import CLAIMS
 from suite.store.attempts import record_start
-from suite.store.frozen_plan import read_plan, read_plan_file
+from suite.store.frozen_plan import read_plan, read_plan_file, write_plan
 from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("sample_efficiency")
@@ -161,6 +163,29 @@ def test_nothing_is_frozen_after_a_run_of_it_has_begun_or_twice(store, tmp_path_
     finish_in(other, PROFILE.experiments([9])[0], 40.0)
     assert main(command(other)) == 2
     assert "1 of the 20 runs of this plan have begun" in capsys.readouterr().err
+
+
+def test_a_refused_plan_leaves_no_file(store, tmp_path_factory, capsys):
+    again = ["--freeze", str(store / "again.json")]
+    assert main([*command(store), *again]) == 1
+    assert not (store / "again.json").exists()
+    other = tmp_path_factory.mktemp("runs")
+    assert main([*command(other), "--freeze", str(store / "plan.json")]) == 1
+    assert not list(other.glob("plans/*"))
+    assert f"{store / 'plan.json'} is there already" in capsys.readouterr().err
+
+
+def test_of_two_plans_that_are_frozen_at_once_one_is_refused(store, tmp_path):
+    plan, paths = read_plan(store, "sample_efficiency", "laptop"), [tmp_path / "new/a.json", tmp_path / "new/b.json"]
+
+    def freeze(seeds):
+        with contextlib.suppress(RunError):
+            write_plan(paths, plan.model_copy(seeds=seeds))
+            return seeds
+
+    with ThreadPoolExecutor(8) as pool:
+        (frozen,) = filter(None, pool.map(freeze, [(seed,) for seed in range(8)]))
+    assert [read_plan_file(path).seeds for path in paths] == [frozen, frozen]
 
 
 @pytest.mark.parametrize("looks", [["2", "1"], ["1"], ["1", "1", "2"], ["1", "2", "3"]])
