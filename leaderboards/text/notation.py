@@ -75,16 +75,22 @@ def format_ranks(cell: Cell) -> str:
 
 
 def format_status(cell: Cell) -> str:
-    """``n=3`` for a cell that is done, or ``n=2, 1 run unmatched`` where runs are left out as the other number lacks
-    their seed; else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
-    of, count, left_out = cell.coverage, len(cell.estimate.values), cell.estimate.num_unmatched
-    if of.status == "done" and left_out:
-        return f"n={count}, {left_out} run{'s' * (left_out > 1)} unmatched" if count else "no seeds matched"
+    """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search.
+    The seeds of a number that leaves out runs follow: ``partial 2/3, n=1, 2 runs unmatched``."""
+    of, matched = cell.coverage, _format_matched(cell)
     if of.status == "done":
-        return f"n={count or of.num_done}"
-    if of.search is None:
-        return f"{name_state(of.status)} {of.num_done}/{of.num_planned}"
-    return f"{name_state(of.status)} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
+        return matched or f"n={len(cell.estimate.values) or of.num_done}"
+    done, planned = of.num_done, of.num_planned
+    if of.search is not None:
+        done, planned = of.search.num_done, planned * of.search.num_candidates
+    return f"{name_state(of.status)} {done}/{planned}" + (f", {matched}" if matched and cell.is_usable else "")
+
+
+def _format_matched(cell: Cell) -> str:
+    """``n=2, 1 run unmatched`` where runs are left out as the other number lacks their seed; else empty."""
+    count, left_out = len(cell.estimate.values), cell.estimate.num_unmatched
+    matched = f"n={count}, {left_out} run{'s' * (left_out > 1)} unmatched" if count else "no seeds matched"
+    return matched if left_out else ""
 
 
 def scale_title(leaderboard: Leaderboard) -> str:
@@ -144,8 +150,8 @@ def format_difference(cell: Cell) -> str:
 
 
 def format_comparison(board: Board, cell: Cell) -> str:
-    """Ours minus the paper's number at its scale; else the effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``;
-    a dash where nothing is compared."""
+    """Ours minus the paper's number at its scale; else the effect, the seeds of one that leaves out runs, and in
+    brackets the paper's: ``+2.0 ± 2.6 (+13.0)``; a dash where nothing is compared."""
     if board.is_at_papers_scale:
         return format_signed(cell.difference, board.paper.decimals(cell.column))
     effect = board.effects.get((cell.row, cell.column))
@@ -155,7 +161,8 @@ def format_comparison(board: Board, cell: Cell) -> str:
     paper = "" if cell.paper is None else f" ({format_signed(cell.paper, paper_decimals(cell))})"
     if not cell.is_usable:
         return NOTHING + paper
-    decimals = shown_decimals(cell, paper_decimals(cell))
+    decimals, matched = shown_decimals(cell, paper_decimals(cell)), _format_matched(cell)
+    paper = f", {matched}{paper}" if matched else paper
     return format_signed(cell.mean, decimals) + format_interval(cell, decimals) + paper
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.text.notation import format_power, format_value, make_headline
+from leaderboards.text.notation import format_comparison, format_power, format_status, format_value, make_headline
+from suite.papers import get_suite
 from suite.store.results import Failure
 
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
@@ -94,7 +95,22 @@ def test_different_numbers_of_seeds_are_compared_over_those_that_both_have(table
     assert cell.mean == pytest.approx(100 * (51.5 - 41) / 41)
     assert (len(cell.estimate.values), cell.estimate.num_unmatched, cell.status) == (3, 1, "partial")
     assert cell.interval is not None
-    assert make_headline(leaderboard).told == "ConViT over DeiT on 5 %: +10.5 ± 2.2 points, partial 3/4 (paper: +13.0)"
+    of = "+10.5 ± 2.2 points, partial 3/4, n=3, 1 run unmatched (paper: +13.0)"
+    assert make_headline(leaderboard).told == f"ConViT over DeiT on 5 %: {of}"
+
+
+def test_a_difference_of_seeds_that_overlap_in_part_says_of_how_many_it_is_wherever_it_stands(finish_in, tmp_path):
+    suite = get_suite("init_position")
+    headline = suite.headline
+    for place, seeds in ((headline.baseline, range(5)), (headline.better, range(3, 8))):
+        experiment = suite.find_entry(suite.profile("laptop"), place).experiment
+        for seed in seeds:
+            finish_in(tmp_path, experiment.with_seed(seed), 40.0 + seed)
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path, range(8))
+    board, matched = leaderboard.board(headline.better.table), "n=2, 6 runs unmatched"
+    assert format_status(leaderboard.headline) == f"partial 5/8, {matched}"
+    assert matched in format_comparison(board, leaderboard.cell(headline.better))
+    assert matched not in format_status(leaderboard.cell(headline.better))
 
 
 @pytest.mark.parametrize(("gap", "told"), [(2.0, "takes 5 seeds"), (-1.0, "takes 10 seeds"), (0.05, "more than 1,000")])
