@@ -23,11 +23,16 @@ def train_until(options: GridOptions, train: Callable[[GridOptions], int], conso
     ``train`` trains a grid of a fixed number of seeds, and returns its exit status.
 
     Raises:
-        SpecError: the profile leaves the headline empty.
+        SpecError: the profile leaves the headline empty, or the store has later seeds than those that come next.
     """
     cell, goal, num_seeds = _headline(options), options.until or 0.0, FIRST_LOOK
-    if cell is not None and len(cell.estimate.values) >= FIRST_LOOK and not is_decided(cell.estimate, goal):
-        num_seeds = min(len(cell.estimate.values) + 1, options.max_seeds)
+    if cell is not None and (known := len(cell.estimate.values)) >= FIRST_LOOK:
+        num_seeds = min(known if is_decided(cell.estimate, goal) else known + 1, options.max_seeds)
+    if cell is not None and (last := max(cell.estimate.values, default=0)) >= num_seeds:
+        raise SpecError(
+            f"--seeds until: the store has runs of seed {last}; expected seeds from 0 to {num_seeds - 1}. "
+            f"Name another --runs, or train all by --seeds {last + 1} and let --max-seeds be as many"
+        )
     while True:
         status = train(replace(options, seeds=range(num_seeds), until=None))
         if status or options.detach:

@@ -47,7 +47,7 @@ def trained(tmp_path):
         given = ["--suite", SUITE.name, "--runs", str(tmp_path), *arguments]
         return train_until(parse_options(given), train, Console(width=200))
 
-    return SimpleNamespace(asked=asked, until=until)
+    return SimpleNamespace(asked=asked, until=until, train=train)
 
 
 def half_width(num_seeds):
@@ -76,6 +76,21 @@ def test_the_same_command_goes_on_where_the_last_one_ended(trained):
     trained.asked.clear()
     trained.until("--seeds", "until=0.01", "--max-seeds", "9")
     assert trained.asked == [8, 9]
+
+
+def test_once_the_width_is_reached_the_same_command_tells_the_same(trained, capsys):
+    told = []
+    for _ in range(2):
+        trained.until("--seeds", f"until={half_width(8) + 1e-6}")
+        told.append(capsys.readouterr().out.splitlines()[-1])
+    assert told[0] == told[1]
+
+
+def test_a_store_with_later_seeds_is_refused_before_anything_is_trained(trained):
+    trained.train(SimpleNamespace(seeds=range(6, 12), until=None))
+    with pytest.raises(SpecError, match="has runs of seed 11; expected seeds from 0 to 6"):
+        trained.until("--seeds", "until=0.01")
+    assert trained.asked == [6]
 
 
 def test_detached_it_submits_the_seeds_that_come_next_and_returns(trained):
