@@ -24,6 +24,7 @@ from suite.spec.recipe import Recipe
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 Shuffled = Literal["none", "patches", "within_patches"]
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
+SEED_LIMIT = 2**31
 
 
 _OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {  # of the other kinds none
@@ -83,7 +84,7 @@ class Experiment(Frozen):
     normalization: Normalization = "own"
     shuffle: Shuffled = "none"
     shuffle_patch_size: int = Field(0, ge=0)
-    seed: int = Field(0, ge=0, lt=2**31)
+    seed: int = Field(0, ge=0, lt=SEED_LIMIT)
     kind: Kind = "training"
     kind_options: dict[str, Scalar] = {}  # noqa: RUF012
     parents: tuple[Experiment, ...] = ()

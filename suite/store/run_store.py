@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite.base.errors import RecordError
-from suite.spec.experiment import Experiment
+from suite.spec.experiment import SEED_LIMIT, Experiment
 from suite.store.old_names import folders_of, present_names
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 
@@ -32,7 +32,7 @@ def list_runs(store: Path) -> Iterator[RunDirectory]:
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     """Find this experiment's run directories by seed, in order; cheaper than one ``RunDirectory.of`` each.
 
-    RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
+    RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``, or one for none that can be.
     """
     found: dict[int, RunDirectory] = {}
     for folder in folders_of(experiments_folder(store), experiment):
@@ -51,6 +51,10 @@ def _find_in(folder: Path, experiment: Experiment) -> dict[int, RunDirectory]:
         if name.startswith("seed-") and name[5:].isdecimal():
             folders.setdefault(int(name[5:]), []).append(name)
     for seed, found in folders.items():
+        if seed >= SEED_LIMIT:
+            raise RecordError(
+                f"{folder} holds {found[0]}; expected seeds below {SEED_LIMIT}. Move it out of the run store."
+            )
         if found != [f"seed-{seed}"]:
             raise RecordError(
                 f"{folder} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "

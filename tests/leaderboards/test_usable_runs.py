@@ -147,6 +147,12 @@ def test_a_folder_that_spells_its_seed_otherwise_is_not_left_out_unsaid(suite, f
         make_leaderboard(suite, "laptop", tmp_path)
 
 
+def test_a_folder_of_a_seed_that_no_run_can_have_is_refused_by_name(suite, finish_experiment, tmp_path):
+    finish_experiment(PRUNED, 80).path.with_name("seed-99999999999").mkdir()
+    with pytest.raises(RecordError, match="holds seed-99999999999; expected seeds below 2147483648"):
+        make_leaderboard(suite, "laptop", tmp_path)
+
+
 def test_what_stands_on_a_void_run_through_another_is_void_too(suite, finish_experiment, tmp_path):
     finish_experiment(TRAINED, 90, protocol_version=0)
     finish_experiment(PRUNED, 80, parent=TRAINED.id)
