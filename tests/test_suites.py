@@ -106,3 +106,7 @@ def test_unknown_names_are_refused_with_the_nearest_one():
         get_suite("sample_eficiency")
     with pytest.raises(SpecError, match="Did you mean 'laptop'"):
         get_suite("sample_efficiency").profile("labtop")
+
+
+def test_an_image_set_with_a_backslash_is_named_as_it_is():
+    assert r"all of it on \1, another image set" in get_suite("convit_cifar100").profile(r"laptop@\1").scale_note

@@ -123,7 +123,7 @@ class Profile(Frozen):
     def with_dataset(self, name: str) -> Profile:
         """Train the same profile on another image set, resized to the sizes of this one."""
         changed = self.map_experiments(lambda experiment: experiment.model_copy(dataset=name))
-        own = re.sub(r"CIFAR-100?", name, self.scale_note)
+        own = re.sub(r"CIFAR-100?", lambda _: name, self.scale_note)
         own = re.sub(r"([\d,]+) images of it", lambda few: f"{int(few[1].replace(',', '')) / 500:g} % of it", own)
         note = f"all of it on {name}, another image set than the suite's; {own or 'else as the paper'}"
         return changed.model_copy(scale_note=note, other_dataset=name)
