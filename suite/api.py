@@ -106,5 +106,6 @@ def _lines(store: Path) -> Iterator[dict[str, Any]]:
             continue
         status = find_run_status(run, experiment)
         line |= {"state": status.state, "reason": status.reason, "seed": experiment.seed}
-        line |= flat_fields(experiment, of_parents="parent.")
+        own = flat_fields(experiment.model_copy(model_options={}), of_parents="parent.") | line
+        line = flat_fields(experiment, of_parents="parent.") | own  # an option may be called as a column is
         yield line | (status.result.model_dump(exclude={"experiment"}) if status.result else {})

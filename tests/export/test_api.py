@@ -14,6 +14,7 @@ from leaderboards.text.csv_files import render_long_csv
 from suite.api import load_cells, load_model, load_runs, read_curves
 from suite.base.errors import RecordError, RunError, SpecError
 from suite.papers import get_suite
+from suite.store.run_directory import RunDirectory
 
 MICRO = get_suite("sample_efficiency").profile("smoke").experiments()[0]
 FIELDS = {name: getattr(MICRO, name) for name in ("dataset", "image_size", "recipe", "train_fraction")}
@@ -56,6 +57,16 @@ def test_a_line_a_run_says_what_its_files_say(store):
     assert {name: line[name] for name in told} == told
     assert line.learning_rate == experiment["recipe"]["learning_rate"]
     assert runs.locality_strength.dropna().tolist() == [2.0]
+
+
+def test_an_option_that_is_called_as_a_column_leaves_the_runs_own_column(tmp_path):
+    options = {"path": 1, "state": 2, "run": 3, "epochs": -4.0, "dataset": 5}
+    experiment = MICRO.model_copy(model_options=options)
+    run = RunDirectory.of(tmp_path, experiment)
+    run.create(experiment)
+    (line,) = load_runs(tmp_path).to_dict("records")
+    assert (line["run"], line["path"], line["state"]) == (run.id, str(run.path), "new")
+    assert (line["epochs"], line["dataset"]) == (MICRO.recipe.epochs, MICRO.dataset)
 
 
 def test_a_line_a_cell_says_what_the_long_csv_says(store):
