@@ -47,10 +47,15 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
 
 
 def _add_custom_models(store: Path, joined_store: Path) -> None:
-    """Record the custom models of one more store: ``mine`` is ``mine_2`` where another store calls another so."""
+    """Record the custom models of one more store: ``mine`` is ``mine_2`` where another store calls another so, and what
+    two stores call otherwise has the name of the first."""
     known, found = read_custom_models(joined_store), read_custom_models(store)
     for custom_model in found:
-        own = custom_model.name
+        same = [other for other in known if other.digest == custom_model.digest]
+        same.sort(
+            key=lambda other: (set(custom_model.boards).isdisjoint(other.boards), other.name != custom_model.name)
+        )
+        own = (same or [custom_model])[0].name
         for name in itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2))):
             holders = [other.digest for other in (known if name == own else [*known, *found]) if other.name == name]
             if not holders or custom_model.digest in holders:

@@ -78,7 +78,7 @@ def test_a_custom_model_is_the_same_from_whichever_folder_its_file_was_read(tmp_
 
 def test_custom_models_of_two_stores_are_joined_and_another_of_the_same_name_gets_a_number(tmp_path):
     mine = CustomModel(name="mine", words="deit_micro", options={"depth": 2})
-    other = mine.model_copy(update={"name": "other"})
+    other = mine.model_copy(update={"name": "other", "options": {"depth": 1}})
     record_custom_models(tmp_path / "a", [mine])
     record_custom_models(tmp_path / "b", [mine, other])
     with joined([tmp_path / "a", tmp_path / "b"]) as store:
@@ -86,4 +86,14 @@ def test_custom_models_of_two_stores_are_joined_and_another_of_the_same_name_get
     record_custom_models(tmp_path / "c", [mine.model_copy(update={"options": {"depth": depth}}) for depth in (3, 2)])
     with joined([tmp_path / "a", tmp_path / "b", tmp_path / "c"]) as store:
         named = {(one.name, one.options["depth"]) for one in read_custom_models(store)}
-    assert named == {("mine", 2), ("other", 2), ("mine_2", 3)}
+    assert named == {("mine", 2), ("other", 1), ("mine_2", 3)}
+
+
+def test_a_model_that_two_stores_call_otherwise_has_the_name_of_the_first_and_the_boards_of_both(tmp_path):
+    mine = CustomModel(name="mine", words="deit_micro", boards=("convit_psa/laptop",))
+    ours = mine.model_copy(update={"name": "ours", "boards": ("convit_psa/laptop", "convit_psa/gpu")})
+    record_custom_models(tmp_path / "a", [mine])
+    record_custom_models(tmp_path / "b", [ours])
+    with joined([tmp_path / "a", tmp_path / "b"]) as store:
+        (found,) = read_custom_models(store)
+    assert (found.name, found.boards) == ("mine", ("convit_psa/gpu", "convit_psa/laptop"))
