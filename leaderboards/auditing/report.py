@@ -49,7 +49,7 @@ def print_sample(found: Verification, console: Console) -> None:
     allowed = f"{TOLERANCES['top1_percent']:g} points of accuracy and {TOLERANCES['test_loss']:g} of loss"
     console.print(
         f"The sample: {size}. The probability that it holds an altered run, by their number: {odds}.\n"
-        "On the same device, by the same code and torch, numbers have to be equal to the bit; "
+        "On the same kind of processor, by the same code and torch, numbers have to be equal to the bit; "
         f"elsewhere they may be {allowed} off.",
         soft_wrap=True,
     )
