@@ -32,7 +32,13 @@ def read_tuning(store: Path, suite: str, profile: str) -> Tuning | None:
 
 
 def add_tuning(store: Path, suite: str, profile: str, found: Tuning) -> Tuning:
-    """Add tries to the tuning of a suite's profile, which another grid may have written to since; returns all."""
+    """Add tries to those that a store keeps, which another grid may have written to since; returns all.
+
+    Args:
+        store: folder of the runs.
+        suite, profile: names of what was tuned.
+        found: finished tries; they take the place of those of the same configurations.
+    """
     path = tuning_path(store, suite, profile)
     with naming_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

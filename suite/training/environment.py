@@ -83,7 +83,7 @@ def processor_kind() -> str:
 
 
 def _read_cpuinfo() -> dict[str, str]:
-    """What Linux says of the first CPU; {} elsewhere."""
+    """Read what Linux says of the first CPU; {} elsewhere."""
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
         return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
