@@ -211,8 +211,8 @@ def test_bits_have_to_be_equal_on_the_same_kind_of_machine_and_numbers_within_th
     assert outcome() == "equal bits"
     assert outcome(**other) == "differs"
     assert outcome(**other, is_same_kind=False) == outcome(**other, device="another") == "equal numbers"
-    assert outcome(**other, device="another", top5_percent=top5 + 0.04) == "within tolerance"
-    assert outcome(**other, device="another", top5_percent=top5 + 0.06) == "differs"
+    assert outcome(**other, device="another", top5_percent=top5 + 0.4) == "within tolerance"
+    assert outcome(**other, device="another", top5_percent=top5 + 0.6) == "differs"
     assert outcome(**other, device="another", test_loss=1.1) == "differs"
 
 
