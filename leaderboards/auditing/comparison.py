@@ -3,11 +3,12 @@
 Left out is how it was trained: times, energy, memory, devices, attempts.
 """
 
-import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from leaderboards.auditing.record_checks import load_maps
@@ -45,8 +46,9 @@ def compare(
     assert mine is not None
     assert its is not None
     digests = [(getattr(mine, name), getattr(its, name)) for name in ("weights_sha256", "predictions_sha256")]
-    kept = [pair for pair in [*digests, (_maps_digest(claimed), _maps_digest(found))] if all(pair)]
-    ours, theirs = _determined_numbers(claimed, mine), _determined_numbers(found, its)
+    maps = [load_maps(run) for run in (claimed, found)]  # by what they hold: their files may have another order
+    kept = [pair for pair in [*digests, [save(tensors) if tensors else b"" for tensors in maps]] if all(pair)]
+    ours, theirs = _determined_numbers(claimed, mine, maps[0]), _determined_numbers(found, its, maps[1])
     is_as_often = mine.num_evaluations == its.num_evaluations
     compared = ours.keys() | theirs.keys() if is_same_code and is_as_often else ours.keys() & theirs.keys()
     compared -= set() if is_as_often else {"best_top1_percent"}
@@ -69,23 +71,17 @@ def compare(
     return ("within tolerance" if other else "equal numbers"), ""
 
 
-def _determined_numbers(run: RunDirectory, result: Result) -> dict[str, list[float]]:
+def _determined_numbers(run: RunDirectory, result: Result, maps: Mapping[str, NDArray[Any]]) -> dict[str, list[float]]:
     """The numbers that a training determines, by their names and, in the log, steps; without what was not recorded."""
     values = {name: getattr(result, name) for name in (*TOLERANCES, *_EXACT)}
     values = {name: value for name, value in values.items() if value is not None and (value or name in TOLERANCES)}
     for line in run.read_metrics():
         values |= {f"{name} at step {line['step']}": line[name] for name in _LOGGED if name in line}
     found = {name: _flat(value) for name, value in values.items()}
-    for name, array in load_maps(run).items():
+    for name, array in maps.items():
         if not name.endswith("images"):  # what single images make of it varies most
             found[f"map {name}"] = np.nan_to_num(array.astype(float)).ravel().tolist()
     return found
-
-
-def _maps_digest(run: RunDirectory) -> str:
-    """A digest of the recorded maps, whichever of its entries a file has first; "" where there are none."""
-    maps = load_maps(run)
-    return hashlib.sha256(save(maps)).hexdigest() if maps else ""
 
 
 def _flat(value: Any) -> list[float]:

@@ -129,6 +129,17 @@ def wait_for_lock(
         return lock.acquire()
 
 
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Be the one process that changes a folder's files, and make it where it is missing; RunError where it cannot be
+    written."""
+    with naming_disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / ".lock").acquire()
+    with lock:
+        yield
+
+
 def disk_error(path: Path, error: OSError) -> RunError:
     """The user's message for a write that failed."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -5,12 +5,10 @@ board may show another model by it, or the same one by another name. Older recor
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
-from suite.base.files import naming_disk_errors, read_file, write_atomically
+from suite.base.files import locked_folder, read_file, write_atomically
 from suite.base.reading import read_model, unreadable
 from suite.spec.custom_model import CustomModel
 
@@ -24,7 +22,7 @@ def record_name(custom_model: CustomModel) -> str:
 
 def record_custom_models(store: Path, custom_models: Sequence[CustomModel]) -> None:
     """Record custom models, each with the boards that it was entered on before."""
-    with _locked(store) if custom_models else contextlib.nullcontext():
+    with locked_folder(store / FOLDER) if custom_models else contextlib.nullcontext():
         for custom_model in custom_models:
             place, known = store / record_name(custom_model), _read(store)
             same = {path: other for path, other in known.items() if record_name(other) == record_name(custom_model)}
@@ -41,7 +39,7 @@ def make_place(store: Path, custom_models: Sequence[CustomModel]) -> list[Custom
     To refuse them would ask for a new name after every edit of a model. Runs stay.
     """
     found = []
-    with _locked(store) if custom_models else contextlib.nullcontext():
+    with locked_folder(store / FOLDER) if custom_models else contextlib.nullcontext():
         for path, other in _read(store).items():
             others = [one for one in custom_models if (one.name == other.name) != (one.digest == other.digest)]
             left = [board for board in other.boards if not any(board in one.boards for one in others)]
@@ -52,16 +50,6 @@ def make_place(store: Path, custom_models: Sequence[CustomModel]) -> list[Custom
                 else:
                     path.unlink()
     return found
-
-
-@contextlib.contextmanager
-def _locked(store: Path) -> Iterator[None]:
-    """Be the one process that changes a store's records; RunError where they cannot be written."""
-    with naming_disk_errors(store / FOLDER):
-        (store / FOLDER).mkdir(parents=True, exist_ok=True)
-        lock = FileLock(store / FOLDER / ".lock").acquire()
-    with lock:
-        yield
 
 
 def _write(path: Path, custom_model: CustomModel) -> None:

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from filelock import FileLock
-
 from suite.base.errors import SpecError
-from suite.base.files import naming_disk_errors, read_file, write_atomically
+from suite.base.files import locked_folder, read_file, write_atomically
 from suite.base.reading import read_model, unreadable
 from suite.spec.suite import Suite
 from suite.spec.tuning import TUNED, Tuning
@@ -39,15 +37,11 @@ def add_tuning(store: Path, suite: str, profile: str, found: Tuning) -> Tuning:
         suite, profile: names of what was tuned.
         found: finished tries; they take the place of those of the same configurations.
     """
-    path = tuning_path(store, suite, profile)
-    with naming_disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_suffix(".lock")).acquire()
-    with lock:
+    with locked_folder(store / FOLDER):
         known = read_tuning(store, suite, profile) or found
         top1_percent, hours = known.top1_percent | found.top1_percent, known.hours | found.hours
         tuning = known.model_copy(top1_percent=top1_percent, hours=hours)
-        write_atomically(path, tuning.model_dump_json(indent=1).encode())
+        write_atomically(tuning_path(store, suite, profile), tuning.model_dump_json(indent=1).encode())
     return tuning
 
 
