@@ -18,11 +18,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from suite.base.endings import ends_in_message
 from suite.base.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
 from suite.base.exit_codes import Exit, describe_signal
-from suite.base.files import write_atomically
+from suite.base.files import read_file, write_atomically
+from suite.base.reading import read_object
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import attempts
 from suite.store.results import FailureKind
@@ -142,7 +144,8 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
         if not all(ranks.agree(is_to_be_trained)):
             return Exit.LOCKED
         if ranks.is_first:
-            record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
+            num_attempts = len(attempts.read_attempts(directory))
+            record = environment.describe(resources, ranks.num_ranks, num_attempts, _environment_before(directory))
             write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
         experiment = directory.read_experiment()
         staged = stage_images(directory, experiment.dataset, resources, ranks, stop)
@@ -160,6 +163,15 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
         directory.heartbeat_path.unlink(missing_ok=True)
     distributed.stop()
     return Exit.DONE
+
+
+def _environment_before(directory: RunDirectory) -> dict[str, Any] | None:
+    """What was written of the attempt before this one, {} where that cannot be read; None where a training starts."""
+    if directory.newest_checkpoint() is None:
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        return read_object(read_file(directory.environment_path))
+    return {}
 
 
 def _run_ranks(directory: RunDirectory, resources: Resources) -> int:

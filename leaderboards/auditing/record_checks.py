@@ -131,12 +131,12 @@ def _find_unknown_model(_: RunDirectory, result: Result) -> str:
 
 
 def read_environment(run: RunDirectory) -> dict[str, str]:
-    """Read a run's device, commit, version of torch and, where it has it, kind of processor; ValueError where they are
-    not recorded."""
+    """Read a run's device, commit, version of torch and, where all of it was trained on one kind, kind of processor;
+    ValueError where they are not recorded."""
     try:
         found = read_json(read_file(run.environment_path))
         named = {"device": found["device"], "commit": found["commit"], "torch": found["packages"]["torch"]}
-        named["processor"] = found.get("processor", "")
+        named["processor"] = "" if found.get("also_on") else found.get("processor", "")
     except (OSError, KeyError, TypeError) as error:
         raise ValueError(f"environment.json is missing or names no {error}") from error
     return {name: str(value) for name, value in named.items()}

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import platform
 import signal
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -45,9 +46,20 @@ def keep_freed_memory() -> None:
         set_option(_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[str, Any]:
-    """The content of ``environment.json``."""
-    return {
+def describe(
+    resources: Resources, num_ranks: int, num_attempts: int, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Describe this attempt at a run, and where the attempts that it goes on from took place.
+
+    Args:
+        num_ranks, num_attempts: of this attempt, and up to it.
+        before: what was written of the attempt that left the checkpoint; None at the start of a training.
+
+    Returns:
+        The content of ``environment.json``. ``also_on`` lists the other kinds of machine that computed steps before:
+        where there are any, no one kind gives the run's bits.
+    """
+    now = {
         "num_attempts": num_attempts,
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -63,6 +75,15 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
         "commit": commit(),
         "packages": {name: version(name) for name in _PACKAGES},
     }
+    others = {*before.get("also_on", []), _kind(before)} - {_kind(now)} if before is not None else ()
+    return {**now, "also_on": sorted(others)}
+
+
+def _kind(environment: Mapping[str, Any]) -> str:
+    """The kind of machine, by all that rounds sums in its own way; a run keeps its threads by itself."""
+    found = {"device": "unknown", "processor": "unknown", "num_ranks": "unknown", "packages": {}, **environment}
+    torch_version = found["packages"].get("torch", "unknown")
+    return f"{found['device']} ({found['processor']}), torch {torch_version}, ranks: {found['num_ranks']}"
 
 
 def device_name(resources: Resources) -> str:

@@ -2,6 +2,7 @@
 
 import functools
 import io
+import json
 import random
 import tarfile
 import time
@@ -112,16 +113,22 @@ def test_killed_and_resumed_equals_uninterrupted_at_atol_0(
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_run_keeps_its_number_of_threads_where_it_is_resumed_with_another(start, tmp_path, uninterrupted, num_ranks):
+def test_a_run_that_is_resumed_elsewhere_keeps_its_number_of_threads_and_names_both_machines(
+    start, tmp_path, uninterrupted, num_ranks
+):
     whole, moved = uninterrupted(num_ranks, "convit_micro").read_result(), RunDirectory.of(tmp_path, EXPERIMENT)
     moved.create(EXPERIMENT)
     processes = start(moved, resources(num_ranks))
     wait_for_step(moved, processes, attempt=1, step=20)
     kill(processes, moved)
+    here = json.loads(moved.environment_path.read_text())
+    moved.environment_path.write_text(json.dumps(here | {"device": "another"}))
     assert finish(start(moved, resources(num_ranks).model_copy(threads_per_rank=2))) == {0}, moved.log_path.read_text()
     found = moved.read_result()
     assert (found.threads_per_rank, found.weights_sha256) == (1, whole.weights_sha256)
     assert "threads a rank: 1, as its checkpoint was computed with, not the 2" in moved.log_path.read_text()
+    (other,) = json.loads(moved.environment_path.read_text())["also_on"]
+    assert other == f"another ({here['processor']}), torch {here['packages']['torch']}, ranks: {num_ranks}"
 
 
 def test_a_run_whose_newest_checkpoint_is_damaged_ends_with_the_weights_of_an_uninterrupted_one(

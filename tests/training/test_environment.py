@@ -11,7 +11,9 @@ import pytest
 
 from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
+from suite.training.environment import describe
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
@@ -64,6 +66,20 @@ def test_a_result_names_the_commit_that_its_run_started_with(tmp_path):
     assert subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip() != head
     assert json.loads(run.environment_path.read_text())["commit"] == head
     assert run.read_result().commit == head
+
+
+def test_a_run_names_all_other_kinds_of_machine_that_its_bits_are_of():
+    at_first = describe(Resources(), num_ranks=1, num_attempts=1)
+    again = describe(Resources(), num_ranks=1, num_attempts=2, before=at_first)
+    assert at_first["also_on"] == again["also_on"] == []
+    elsewhere = describe(Resources(), num_ranks=1, num_attempts=3, before=again | {"processor": "AVX2, 25, 1"})
+    (other,) = elsewhere["also_on"]
+    assert "(AVX2, 25, 1), torch" in other
+    of_ranks = describe(Resources(), num_ranks=2, num_attempts=4, before=elsewhere)
+    assert [each.rpartition(" ")[2] for each in of_ranks["also_on"]] == ["1", "1"]
+    assert other in of_ranks["also_on"]
+    unknown = "unknown (unknown), torch unknown, ranks: unknown"
+    assert describe(Resources(), num_ranks=1, num_attempts=2, before={})["also_on"] == [unknown]
 
 
 @pytest.mark.skipif("CS_GNU_LIBC_VERSION" not in os.confstr_names, reason="another C library")

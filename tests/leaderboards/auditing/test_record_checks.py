@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from leaderboards.auditing.comparison import compare
-from leaderboards.auditing.record_checks import PARTS, check_records
+from leaderboards.auditing.record_checks import PARTS, check_records, read_environment
 from leaderboards.auditing.retraining import find_odds
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.verify import main
@@ -214,6 +214,14 @@ def test_bits_have_to_be_equal_on_the_same_kind_of_machine_and_numbers_within_th
     assert outcome(**other, device="another", top5_percent=top5 + 0.4) == "within tolerance"
     assert outcome(**other, device="another", top5_percent=top5 + 0.6) == "differs"
     assert outcome(**other, device="another", test_loss=1.1) == "differs"
+
+
+def test_a_run_that_went_on_elsewhere_is_of_no_one_kind_of_machine(run):
+    kinds = []
+    for also_on in ([], ["another (AVX2, 25, 1), torch 2.0, ranks: 1"]):
+        alter(run.environment_path, processor="AVX512, 25, 17", also_on=also_on)
+        kinds.append(read_environment(run)["processor"])
+    assert kinds == ["AVX512, 25, 17", ""]
 
 
 HOW_IT_WAS_TRAINED = {
