@@ -166,7 +166,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
 
 
 def _environment_before(directory: RunDirectory) -> dict[str, Any] | None:
-    """What was written of the attempt before this one, {} where that cannot be read; None where a training starts."""
+    """Read the record of the attempt before this one, {} where that cannot be; None where a training starts."""
     if directory.newest_checkpoint() is None:
         return None
     with contextlib.suppress(OSError, ValueError):

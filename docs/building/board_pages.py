@@ -7,6 +7,7 @@ again only where the records, or the code that reads them, have changed.
 """
 
 import os
+import re
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,11 +23,13 @@ from suite.papers import get_suite, list_suites
 
 MADE = links.ROOT / "build" / "boards"
 _CODE = ("leaderboards/**/*", "suite/**/*", "datasets/imagesets/catalog.*", "docs/building/*.py", "entries/**/*")
+_COPIED = re.compile(r'src="data:image/png;[^"]*" data-file="([^"]+)"')  # a page's large figure
 _PAGES = '<nav aria-label="Pages"><ul>'  # in every page of a board, before the links to the others
 
 
 def copy_pages(site: Path) -> None:
-    """Bring the pages into the site, each with a link to the manual; they are made first, unless they are there."""
+    """Bring the pages into the site, each with a link to the manual, and with the site's own large figures; they are
+    made first, unless they are there."""
     files = (path for pattern in _CODE for path in links.ROOT.glob(pattern) if "__pycache__" not in path.parts)
     changed, stamp = max(path.stat().st_mtime for path in files), MADE / "made"
     if not stamp.exists() or stamp.stat().st_mtime != changed:
@@ -38,7 +41,11 @@ def copy_pages(site: Path) -> None:
         copy = site / "published" / path.relative_to(MADE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         manual = f'<li><a href="{os.path.relpath(site / "index.html", copy.parent)}">The manual</a></li>'
-        copy.write_text(path.read_text(encoding="utf-8").replace(_PAGES, f"{_PAGES}\n{manual}", 1), encoding="utf-8")
+        text = path.read_text(encoding="utf-8").replace(_PAGES, f"{_PAGES}\n{manual}", 1)
+        text = _COPIED.sub(r'src="\1" data-file="\1"', text).replace(
+            "img-src data:", "img-src data: &#39;self&#39; file:", 1
+        )
+        copy.write_text(text, encoding="utf-8")
 
 
 def _make_pages() -> None:

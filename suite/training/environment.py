@@ -52,8 +52,10 @@ def describe(
     """Describe this attempt at a run, and where the attempts that it goes on from took place.
 
     Args:
-        num_ranks, num_attempts: of this attempt, and up to it.
-        before: what was written of the attempt that left the checkpoint; None at the start of a training.
+        resources: this attempt's part of the machine.
+        num_ranks: number of its processes.
+        num_attempts: number of attempts so far, with this one.
+        before: record of the attempt that left the checkpoint; None at the start of a training.
 
     Returns:
         The content of ``environment.json``. ``also_on`` lists the other kinds of machine that computed steps before:

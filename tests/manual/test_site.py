@@ -139,24 +139,34 @@ def test_what_scrolls_within_a_page_is_reached_by_the_keyboard_and_its_sides_hav
         assert re.findall(r"<aside (?!.*aria-label).*>|<[^>]* role=.heading.(?! aria-level)", text) == [], path
 
 
-@pytest.mark.skipif(CHROMIUM is None and os.environ.get("CI") != "true", reason="no Chromium: apt-get install chromium")
-def test_axe_finds_nothing_on_a_page_of_each_kind(site):
-    from axe_playwright_python.sync_playwright import Axe
+@pytest.fixture(scope="module")
+def browser_page():
+    if CHROMIUM is None and os.environ.get("CI") != "true":
+        pytest.skip("no Chromium: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
-    kinds = ("index", "search", "measured", "api/boards", "claims/convit", "suites/convit_masking")
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         page = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=300_000).new_page()
         page.set_default_timeout(300_000)
-        looks = [*((name, "light") for name in kinds), *((name, "dark") for name in kinds[-2:])]
-        for (name, scheme), width in itertools.product(looks, (390, 768, 1440)):
-            page.set_viewport_size({"width": width, "height": 844})
-            page.emulate_media(color_scheme=scheme)
-            page.goto((site / f"{name}.html").as_uri())
-            found = Axe().run(page).response["violations"]
-            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], (
-                name,
-                scheme,
-                width,
-            )
+        yield page
+
+
+def test_axe_finds_nothing_on_a_page_of_each_kind(site, browser_page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    kinds = ("index", "search", "measured", "api/boards", "claims/convit", "suites/convit_masking")
+    looks = [*((name, "light") for name in kinds), *((name, "dark") for name in kinds[-2:])]
+    for (name, scheme), width in itertools.product(looks, (390, 768, 1440)):
+        browser_page.set_viewport_size({"width": width, "height": 844})
+        browser_page.emulate_media(color_scheme=scheme)
+        browser_page.goto((site / f"{name}.html").as_uri())
+        found = Axe().run(browser_page).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], (name, scheme, width)
+
+
+def test_a_board_s_page_shows_all_of_its_figures(site, browser_page):
+    browser_page.goto((site / "published" / "sample_efficiency" / "laptop.html").as_uri())
+    shown = browser_page.evaluate("[...document.images].map(image => [image.dataset.file, image.naturalWidth])")
+    assert len(shown) == 4
+    assert [name for name, width in shown if width == 0] == []
