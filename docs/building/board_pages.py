@@ -42,10 +42,8 @@ def copy_pages(site: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         manual = f'<li><a href="{os.path.relpath(site / "index.html", copy.parent)}">The manual</a></li>'
         text = path.read_text(encoding="utf-8").replace(_PAGES, f"{_PAGES}\n{manual}", 1)
-        text = _COPIED.sub(r'src="\1" data-file="\1"', text).replace(
-            "img-src data:", "img-src data: &#39;self&#39; file:", 1
-        )
-        copy.write_text(text, encoding="utf-8")
+        text = text.replace("img-src data:", "img-src data: &#39;self&#39; file:", 1)  # from a server, or as a file
+        copy.write_text(_COPIED.sub(r'src="\1" data-file="\1"', text), encoding="utf-8")
 
 
 def _make_pages() -> None:

@@ -2,7 +2,7 @@
 
     RUNS/experiments/<model>-<configuration_id>/seed-<n>/
         experiment.json    what is trained; written first
-        environment.json   where and with which versions the latest attempt ran
+        environment.json   where and with which versions the latest attempt ran, and on what others before it
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
         metrics.jsonl      one line per logged step
         heartbeat.json     what the first rank is doing now; see ``heartbeat``
