@@ -61,9 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print_table(lines: Sequence[dict[str, object]]) -> None:
-    table = Table(*COLUMNS[1:], box=box.SIMPLE_HEAD, title=str(lines[0]["network"]))
+    headings = (name.replace("_percent", " %").replace("_", " ") for name in COLUMNS[1:])
+    table = Table(*headings, box=box.SIMPLE_HEAD, title=str(lines[0]["network"]))
     for line in lines:
-        table.add_row(*(f"{one:.2f}" if isinstance(one, float) else str(one) for one in list(line.values())[1:]))
+        cells = ("" if one is None else one for one in list(line.values())[1:])
+        table.add_row(*(f"{one:.2f}" if isinstance(one, float) else str(one) for one in cells))
     Console().print(table)
 
 

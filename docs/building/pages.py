@@ -19,6 +19,7 @@ from PIL import Image
 from reference import list_pages
 from sphinx.application import Sphinx
 
+from leaderboards.report.compressed import shorten
 from suite.papers import list_suites
 
 FOLDERS = ("api", "claims", "project", "suites")
@@ -60,4 +61,6 @@ def copy_published(app: Sphinx, error: Exception | None) -> None:
         shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", ignore=shown)
         for path in (Path(app.outdir) / "_images").glob("*.png"):  # of lines and areas: half as large, and look alike
             Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+        for path in (Path(app.outdir) / "published").rglob("*.svg"):
+            path.write_text(shorten(path.read_text(encoding="utf-8")), encoding="utf-8")
         board_pages.copy_pages(Path(app.outdir))

@@ -93,7 +93,7 @@ def _read_folders(source: Path, folder: Path, classes: Sequence[str]) -> Iterato
         found, expected = strange[:3], classes[:3]
         raise DataError(f"{folder} has no folders of the network's classes: found {found}, expected {expected} …")
     labels = np.array([known[path.parent.name] for path in paths])
-    among = tuple(np.unique(labels).tolist())
+    among = tuple(sorted({known[one.name] for one in below}))  # a folder without images is a class, too
     part = folder.relative_to(source).as_posix().strip(".")
     yield TestSet(part, paths, labels, among if len(among) < len(classes) else ())
 

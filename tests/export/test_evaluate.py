@@ -79,6 +79,9 @@ def test_folders_of_classes_by_number_or_name_are_read_and_a_part_of_them_is_tol
     assert (whole["classes"], whole["images"], whole["part"]) == (10, 20, "")
     (part,) = call(capsys, run.id, "--source", tmp_path / "r", "--runs", tmp_path)
     assert (part["classes"], part["images"], part["top5_percent"]) == (2, 4, 100.0)
+    (tmp_path / "r/frog").mkdir()  # none of its images is in the sample
+    (part,) = call(capsys, run.id, "--source", tmp_path / "r", "--runs", tmp_path)
+    assert (part["classes"], part["images"]) == (3, 4)
     draw_images(tmp_path / "c/fog/1", ["cat", "dog"], size=32)
     draw_images(tmp_path / "c/fog/2", ["cat", "dog"], size=32)
     lines = call(capsys, run.id, "--source", tmp_path / "c", "--runs", tmp_path)

@@ -162,7 +162,6 @@ def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     options = ("--only", "model=deit_micro", "train_fraction=0.03125")
     grid = subprocess.Popen(
         grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=UNBUFFERED,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup and background jobs ignore it
     )  # fmt: skip
     run = first_run(tmp_path, "deit_micro")
     process = process_of(run, rank=None)

@@ -121,7 +121,6 @@ def test_grid_py_may_be_left_with_ctrl_c(idle_cluster: Cluster, tmp_path: Path, 
         command,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup and background jobs ignore it
     )
     a_run_in_mid_training(tmp_path)
     process.send_signal(signal.SIGINT)
