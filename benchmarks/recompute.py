@@ -267,8 +267,8 @@ def _check_custom_models(board: Path, suite: Suite, profile: Profile, tables: Ta
 # -- claims
 
 
-def recompute_claims(runs: Runs) -> Iterator[dict[str, Any]]:
-    """Judge the claims of all papers at each scale that has runs."""
+def recompute_claims(runs: Runs, boards: Path) -> Iterator[dict[str, Any]]:
+    """Judge the claims of all papers at each scale that has runs, by the plans in the folder of all boards."""
     suites = [get_suite(name) for name in list_suites()]
     for scale in dict.fromkeys(scale for suite in suites for scale in suite.profiles if scale != "paper"):
         of_scale = [suite for suite in suites if scale in suite.profiles]
@@ -279,14 +279,15 @@ def recompute_claims(runs: Runs) -> Iterator[dict[str, Any]]:
         for suite in of_scale:
             tables = fill(suite, suite.profiles[scale], runs)
             cells[suite.name] = {**tables, "": tables[suite.tables[0].name]}
+        plans = {path.parent.name: json.loads(path.read_bytes()) for path in boards.glob(f"*/{scale}.plan.json")}
         for paper in list_claims():
-            yield from judge_paper(paper, scale, cells)
+            yield from judge_paper(paper, scale, cells, {name: plan["looks"] for name, plan in plans.items()})
 
 
 def check_claims(path: Path, runs: Runs, ledger: Ledger) -> None:
     """Check ``claims.csv``."""
     lines = {(line["claim"], line["scale"]): line for line in _read_csv(path)}
-    ours = {(line["claim"], line["scale"]): line for line in recompute_claims(runs)}
+    ours = {(line["claim"], line["scale"]): line for line in recompute_claims(runs, path.parent)}
     ledger.check_names("claim", lines, ours)
     for name in lines.keys() & ours.keys():
         for column, number in ours[name].items():

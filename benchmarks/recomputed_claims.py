@@ -190,8 +190,20 @@ def _judge(effects: Sequence[_Measured], adjusted: float) -> str:
     return "same direction" if adjusted < 0.05 else "unresolved"
 
 
-def judge_paper(paper: PaperClaims, scale: str, cells: Cells) -> Iterator[dict[str, Any]]:
-    """Judge the claims of one paper whose places a scale fills: a line of ``claims.csv`` each."""
+def _level(claim: Claim, effects: Sequence[_Measured], looks: Mapping[str, Sequence[int]]) -> float:
+    """The level of the look at so many seeds, by the plans of the claim's suites; 0.05 where there is one look."""
+    num_seeds = min(len(effect.ours.values) for effect in effects)
+    plans = [looks[suite] for suite in claim.suites if len(looks.get(suite, ())) == 2]
+    levels = [(0.01, 0.045) if list(plan) == [5, 8] else (0.0294, 0.0294) for plan in plans]
+    return min(
+        [first if num_seeds <= plan[0] else last for plan, (first, last) in zip(plans, levels, strict=True)] + [0.05]
+    )
+
+
+def judge_paper(
+    paper: PaperClaims, scale: str, cells: Cells, looks: Mapping[str, Sequence[int]]
+) -> Iterator[dict[str, Any]]:
+    """Judge the claims of one paper whose places a scale fills, by suites' looks: a line of ``claims.csv`` each."""
     known: dict[str, tuple[Claim, list[_Measured]]] = {}
     for claim in paper.claims:
         try:
@@ -201,7 +213,8 @@ def judge_paper(paper: PaperClaims, scale: str, cells: Cells) -> Iterator[dict[s
         if None not in measured:
             known[claim.name] = claim, [effect for effect in measured if effect]
     settled = {name: _settle(claim, scale, effects) for name, (claim, effects) in known.items()}
-    p = pd.Series({n: min(1.0, 2 * min(_test(effects))) for n, (_, effects) in known.items() if not settled[n]})
+    tested = {name: of for name, of in known.items() if not settled[name]}
+    p = pd.Series({n: min(1.0, 2 * min(_test(of[1])) * 0.05 / _level(*of, looks)) for n, of in tested.items()})
     family = [name for name in p.index if not known[name][0].primary]
     adjusted = p.copy()
     adjusted[family] = stats.false_discovery_control(p[family]) if family else p[family]
