@@ -191,19 +191,23 @@ def _judge(effects: Sequence[_Measured], adjusted: float) -> str:
 
 
 def _level(claim: Claim, effects: Sequence[_Measured], looks: Mapping[str, Sequence[int]]) -> float:
-    """The level of the look at so many seeds, by the plans of the claim's suites; 0.05 where there is one look."""
+    """The level of the looks at so many seeds or more, by the plans of the claim's suites; else 0.05."""
     num_seeds = min(len(effect.ours.values) for effect in effects)
     plans = [looks[suite] for suite in claim.suites if len(looks.get(suite, ())) == 2]
-    levels = [(0.01, 0.045) if list(plan) == [5, 8] else (0.0294, 0.0294) for plan in plans]
-    return min(
-        [first if num_seeds <= plan[0] else last for plan, (first, last) in zip(plans, levels, strict=True)] + [0.05]
-    )
+    of_looks = [(plan, (0.01, 0.045) if list(plan) == [5, 8] else (0.0294, 0.0294)) for plan in plans]
+    levels = [level for plan, of in of_looks for look, level in zip(plan, of, strict=True) if look >= num_seeds]
+    return min([*levels, 0.05])
 
 
 def judge_paper(
     paper: PaperClaims, scale: str, cells: Cells, looks: Mapping[str, Sequence[int]]
 ) -> Iterator[dict[str, Any]]:
-    """Judge the claims of one paper whose places a scale fills, by suites' looks: a line of ``claims.csv`` each."""
+    """Judge the claims of one paper whose places a scale fills: a line of ``claims.csv`` each.
+
+    Args:
+        paper, scale, cells: its claims, and the cells of each suite at this scale.
+        looks: the seeds at each look of a suite's frozen plan.
+    """
     known: dict[str, tuple[Claim, list[_Measured]]] = {}
     for claim in paper.claims:
         try:

@@ -15,7 +15,7 @@ from suite.spec.resources import Resources
 make_torchvision_importable()  # tests import timm directly, to compare with it
 if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes, which share the cores
     torch.set_num_threads(1)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # commands inherit it, where a background job ignores Ctrl-C
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores Ctrl-C, and so would its commands
 
 _LIBRARIES = ["suite.training.loop", "suite.training.measure.untrained", "deepspeed", "pytest"]
 _FORKED = """

@@ -152,7 +152,7 @@ class Question:
         level: level of its test: lower than 0.05 where a frozen plan has several looks at the result.
         verdict: the verdict, once it is judged.
         p: the p-value of the deciding effect by itself; None if nothing is tested.
-        adjusted: the claim's p-value over its family; of a primary claim its own.
+        adjusted: the claim's p-value over its family, a primary claim's alone; times 0.05 over its level.
         num_tests: the number of claims in the family: 1 of a primary claim, 0 if nothing is tested.
     """
 

@@ -58,10 +58,10 @@ number would do, as ours points the other way, or where fewer than two seeds say
 lies within the margin, and of one that a number is no worse, above it. **Opposite direction**: the same with the other
 sign, or beyond the margin. **Unresolved**: the rest. **Not testable here**: for a reason that does not depend on the
 effect, told below the table. A paper's **primary** claim was named on the date that stands with it and is tested by
-itself at 5 %; a second one only after it. With fewer than five seeds of one of its effects a claim is not judged. No
-verdict here is on the size of an effect, but at the paper's own scale: there a claim is **reproduced**, *smaller* if
-its interval ends below half the paper's effect, **contradicted** if it is not above zero and significantly below that
-half, else **undecided**.
+itself at 5 %, or at the level of its plan's look; a second one only after it. With fewer than five seeds of one of its
+effects a claim is not judged. No verdict here is on the size of an effect, but at the paper's own scale: there a claim
+is **reproduced**, *smaller* if its interval ends below half the paper's effect, **contradicted** if it is not above
+zero and significantly below that half, else **undecided**.
 
 Among the verdicts "same direction" about one in fifty may be wrong; and of 100 papers with 28 claims 9 to 25 hold some
 false verdict."""
