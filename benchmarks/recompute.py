@@ -279,9 +279,10 @@ def recompute_claims(runs: Runs, boards: Path) -> Iterator[dict[str, Any]]:
         for suite in of_scale:
             tables = fill(suite, suite.profiles[scale], runs)
             cells[suite.name] = {**tables, "": tables[suite.tables[0].name]}
-        plans = {path.parent.name: json.loads(path.read_bytes()) for path in boards.glob(f"*/{scale}.plan.json")}
+        plans = boards.glob(f"*/{scale}.plan.json")
+        looks = {path.parent.name: json.loads(path.read_bytes())["looks"] for path in plans}
         for paper in list_claims():
-            yield from judge_paper(paper, scale, cells, {name: plan["looks"] for name, plan in plans.items()})
+            yield from judge_paper(paper, scale, cells, looks)
 
 
 def check_claims(path: Path, runs: Runs, ledger: Ledger) -> None:

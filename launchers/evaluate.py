@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from leaderboards.text.escaping import escape_cell
+from leaderboards.text.notation import NOTHING
 from leaderboards.text.records import render_records
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
@@ -64,7 +65,7 @@ def _print_table(lines: Sequence[dict[str, object]]) -> None:
     headings = (name.replace("_percent", " %").replace("_", " ") for name in COLUMNS[1:])
     table = Table(*headings, box=box.SIMPLE_HEAD, title=str(lines[0]["network"]))
     for line in lines:
-        cells = ("" if one is None else one for one in list(line.values())[1:])
+        cells = (NOTHING if one is None else one for one in list(line.values())[1:])
         table.add_row(*(f"{one:.2f}" if isinstance(one, float) else str(one) for one in cells))
     Console().print(table)
 

@@ -56,11 +56,11 @@ def copy_published(app: Sphinx, error: Exception | None) -> None:
     """Put the published boards' tables, figures and records and their own pages beside the site's pages, which link to
     them and show the rest."""
     if error is None:
-        shown = shutil.ignore_patterns("*.md", "*.png")
-        shutil.rmtree(Path(app.outdir) / "published", ignore_errors=True)
-        shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", ignore=shown)
+        published, shown = Path(app.outdir) / "published", shutil.ignore_patterns("*.md", "*.png")
+        shutil.rmtree(published, ignore_errors=True)
+        shutil.copytree(links.PUBLISHED, published, ignore=shown)
         for path in (Path(app.outdir) / "_images").glob("*.png"):  # of lines and areas: half as large, and look alike
             Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
-        for path in (Path(app.outdir) / "published").rglob("*.svg"):
+        for path in published.rglob("*.svg"):
             path.write_text(shorten(path.read_text(encoding="utf-8")), encoding="utf-8")
         board_pages.copy_pages(Path(app.outdir))
