@@ -29,6 +29,7 @@ from launchers.command.tune import Tries, describe_tuning
 from launchers.command.until_decided import train_until
 from launchers.core.console import SafeConsole
 from launchers.core.fork_server import ForkServer
+from launchers.core.locks import at_work
 from launchers.core.plan import Job
 from launchers.live.serving import serving
 from launchers.local.display import Display
@@ -142,16 +143,18 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         commit()  # says here, where somebody looks, if git cannot tell it
-    grid.prepare(to_do, console)
-    grid.forget_failures(plan)
-    failed = [(run.job, run.problem) for run in plan if run.problem]
-    suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
-    say = functools.partial(console.print, style="yellow", soft_wrap=True)
-    with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as report:
-        if to_do:
-            sharing = SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
-            with sharing as handed_out, _fork_server(resources) as server:
-                failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), report, console)
+        grid.make_store(console)
+    with at_work(options.runs, grid.suite.name, grid.profile_name) if to_do else contextlib.nullcontext():
+        grid.prepare(to_do, console)
+        grid.forget_failures(plan)
+        failed = [(run.job, run.problem) for run in plan if run.problem]
+        suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
+        say = functools.partial(console.print, style="yellow", soft_wrap=True)
+        with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as report:
+            if to_do:
+                sharing = SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
+                with sharing as handed_out, _fork_server(resources) as server:
+                    failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), report, console)
     print_failures(console, failed)
     return Outcome(Exit.FAILED if failed else Exit.DONE, is_over=True)
 

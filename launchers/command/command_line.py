@@ -42,6 +42,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
         raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
     if isinstance(given.get("seeds"), float):
         given |= {"until": given["seeds"], "seeds": range(FIRST_LOOK)}
+    elif "max_seeds" in given:
+        raise SpecError("--max-seeds would do nothing here: it goes with --seeds until=…")
     named: Path | None = given.pop("site", None)
     asks_slurm = given.get("cluster") == "slurm" or {"status", "cancel"} & given.keys()
     for_site = {name: given.pop(name) for name in Site.model_fields.keys() - _SHARED if name in given}

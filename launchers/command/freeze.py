@@ -42,6 +42,7 @@ def freeze(grid: GridRequest, file: Path, console: Console) -> None:
     )
     size = f"{len(plan.configurations)} configurations, {len(plan.claims)} claims, {len(plan.seeds)} seeds"
     stored = plan_path(options.runs, suite.name, grid.profile_name)
-    write_plan([stored, file], plan)
-    for path in (file, stored):
+    files = {path.absolute(): path for path in (file, stored)}.values()  # it may be named as the store names it
+    write_plan(list(files), plan)
+    for path in files:
         console.print(f"{path}: {size}; SHA-256 {plan.sha256}", soft_wrap=True)

@@ -33,7 +33,7 @@ from suite.spec.suite import Suite
 from suite.spec.tuning import TUNED, tunable
 from suite.store.custom_models import make_place, record_custom_models
 from suite.store.run_status import reopen
-from suite.store.run_store import experiments_folder
+from suite.store.run_store import experiments_folder, find_runs
 from suite.store.tuning import check_tuned, read_tuning
 
 _FEW_STEPS = 50  # a smoke run takes sixty
@@ -84,7 +84,11 @@ class GridRequest:
         check_installed(options.track)
         _check_store(options.runs)
         rows = find_rows(suite, profile) if options.only else None
-        experiments = select(profile.experiments(options.seeds), options.only, rows)
+        seeds = options.seeds
+        if options.until is not None:  # and the grid only looks: at as many as were begun
+            begun = [seed for one in profile.experiments() for seed in find_runs(options.runs, one)]
+            seeds = range(max([len(seeds) - 1, *begun]) + 1)
+        experiments = select(profile.experiments(seeds), options.only, rows)
         teachers = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
         if teachers and not options.starts_nothing and options.teacher_weights is None:
             raise missing_weights(", ".join(map(str, teachers)))
@@ -102,13 +106,12 @@ class GridRequest:
         return plan
 
     def prepare(self, runs: Sequence[PlannedRun], console: Console) -> None:
-        """Make ready what runs need that are about to start, if any: their store, their images, custom models."""
+        """Make ready what runs need that are about to start, if any: their images, custom models."""
         if runs:
-            self._make_store(console)
             self._make_data_ready(runs)
         self._enter_custom_models(runs, console)
 
-    def _make_store(self, console: Console) -> None:
+    def make_store(self, console: Console) -> None:
         """Make the folder of runs; a SpecError where it takes no files, or its file system no locks."""
         folder = experiments_folder(self.options.runs)
         try:

@@ -80,8 +80,8 @@ class GridOptions:
             "--watch goes with --status": self.watch and not self.status,
             "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check":
                 self.json and (not (only_looks or self.status) or self.watch or self.cancel or freezes),
-            "--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only":
-                self.cancel and (self.status or self.dry_run or self.only),
+            "--cancel ends all jobs of a suite's profile: it takes no --status, --show, --dry-run or --only":
+                self.cancel and (self.status or self.show or self.dry_run or self.only),
             "--serve shows a grid at work: it goes with training, or with --status":
                 serves and (self.json or only_looks or self.cancel),
             "--tune goes without --serve, whose page would not show the tries: serve it later": self.tune and serves,
@@ -92,6 +92,8 @@ class GridOptions:
             f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more":
                 waits and self.max_seeds < FIRST_LOOK,
             "--freeze writes down all of a profile: it takes no --only": freezes and self.only,
+            "--freeze writes a plan, once: it takes no --dry-run, --show, --status or --cancel":
+                freezes and (only_looks or self.status or self.cancel),
             "--looks goes with --freeze and a fixed number of --seeds": looks and (not freezes or waits),
             f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, the last of them {num_seeds}":
                 looks and (list(self.looks) != looks or looks[-1] != num_seeds or len(looks) > MOST_LOOKS),

@@ -1,15 +1,20 @@
 """Whether a folder's file system carries locks, by which runs are claimed: tried between two processes.
 
-It shows what holds on this machine. That locks hold between nodes, too, only the mount can say.
+It shows what holds on this machine. That locks hold between nodes, too, only the mount can say. By another lock a grid
+shows that it is at work, also before its first run begins and between two.
 """
 
+import contextlib
 import fcntl
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from suite.base.errors import SpecError
+from suite.base.files import open_to_append
+from suite.store.run_store import experiments_folder
 
 _CURE = "Expected locks that hold, by which runs are claimed: on a local disk, NFS 4, or Lustre mounted with `flock`"
 _TRY = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
@@ -44,3 +49,29 @@ def lock_of_one_node(folder: Path) -> str:
     below = [mount for mount in mounts if place.is_relative_to(mount[1].replace(r"\040", " "))]
     _, _, kind, options, *_ = max(below, key=lambda mount: len(mount[1]))
     return "FUSE" if kind.startswith("fuse.") else " ".join(sorted(_OF_ONE_NODE & set(options.split(","))))
+
+
+@contextlib.contextmanager
+def at_work(store: Path, suite: str, profile: str) -> Iterator[None]:
+    """Show that a grid trains here; the kernel forgets it when the process dies."""
+    path = _sign_of_work(store, suite, profile)
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # a full disk is told by what needs it
+            fcntl.flock(held.enter_context(open_to_append(path)), fcntl.LOCK_SH)
+        yield
+
+
+def is_at_work(store: Path, suite: str, profile: str) -> bool:
+    """Whether a grid of this suite's profile trains in a store."""
+    try:
+        with _sign_of_work(store, suite, profile).open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _sign_of_work(store: Path, suite: str, profile: str) -> Path:
+    return experiments_folder(store) / f".{suite}-{profile}.at-work"

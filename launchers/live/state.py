@@ -21,7 +21,6 @@ from suite.base.errors import SuiteError
 from suite.base.files import mark_of
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import name_state
-from suite.store.run_store import find_runs
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
 COLUMNS = ("Run", "State", "Node", "Step", "Loss", "Top-1 %", "Images/s", "ETA", "Requeued", "Note")
@@ -89,16 +88,14 @@ class StateReader:
 
 
 def jobs_of(grid: GridRequest) -> list[Job]:
-    """The grid's jobs; with ``--seeds until`` of as many seeds as were begun."""
-    options, profile, experiments = grid.options, grid.profile, grid.experiments
+    """The grid's jobs, on SLURM or here."""
+    options = grid.options
     if options.cluster == "slurm":
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         return on_slurm.jobs_of(grid)
-    if options.until is not None:
-        seeds = [seed for experiment in profile.experiments() for seed in find_runs(options.runs, experiment)]
-        experiments = profile.experiments(range(max([len(options.seeds) - 1, *seeds]) + 1))
-    return make_jobs(experiments, options.runs, make_resources(options, profile, options.ranks_per_node or 1, 1))
+    resources = make_resources(options, grid.profile, options.ranks_per_node or 1, 1)
+    return make_jobs(grid.experiments, options.runs, resources)
 
 
 def _share(status: JobStatus) -> float:

@@ -49,17 +49,20 @@ def describe_costs(costs: Costs) -> str:
     return f"{hours}; kWh: {energy}; most memory of a run, GB: {write_known(costs.peak_memory_gb)}"
 
 
-def make_answer(suite: str, name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]) -> Status:
+def make_answer(
+    suite: str, name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str], is_over: bool
+) -> Status:
     """Say as data what ``--status`` shows.
 
     Args:
         suite, name, profile: the grid's suite and profile.
         found: status of each of its runs.
         troubles: problems of nodes and jobs, in words.
+        is_over: whether nothing will change by itself.
     """
     names = describe([status.job.experiment for status in found])
     runs = [_describe_run(status, names[status.job.experiment.id]) for status in found]
-    is_over, costs = not any(status.goes_on for status in found), sum_costs(found, profile)
+    costs = sum_costs(found, profile)
     return Status(suite=suite, profile=name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
 
 

@@ -14,6 +14,7 @@ from rich.live import Live
 from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures
+from launchers.core.locks import is_at_work
 from launchers.core.plan import Job, PlannedRun, make_jobs, make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_costs import make_answer
@@ -49,7 +50,7 @@ def train(grid: GridRequest, console: Console) -> Outcome:
         if options.detach:
             return Outcome(Exit.DONE)
         outcome = watch(grid, console, until_all_ended=True)
-        if not (site.max_arrays and submitted):
+        if outcome.status == Exit.INTERRUPTED or not (site.max_arrays and submitted):
             return outcome
         tried.update(submitted)
         plan = make_plan(grid.experiments, options.runs, resources)
@@ -65,6 +66,7 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         submitter = Submitter(missing, grid.suite, options, queued, free) if missing and free != 0 else None
         if submitter is not None:
             _check_owners(options.runs, missing)
+            grid.make_store(console)
         grid.prepare(missing if submitter is not None else (), console)
         if submitter is not None:
             submitter.test()
@@ -109,18 +111,19 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
         found = read_status(jobs, options.runs)
         troubles = find_troubles(options.runs, found)
         console.print(render_status(found, grid.profile, troubles))
-        answer = make_answer(grid.suite.name, grid.profile_name, found, grid.profile, troubles)
+        is_over = not _goes_on(grid, found)
+        answer = make_answer(grid.suite.name, grid.profile_name, found, grid.profile, troubles, is_over)
         return Outcome(Exit.DONE, answer=answer)
     try:
         found = _follow(grid, jobs, console)
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
-        return Outcome(Exit.DONE)
+        return Outcome(Exit.DONE if options.status else Exit.INTERRUPTED)
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     left = [status for status in found if status.state != "done" and not status.has_failed]
     if left:
-        console.print(f"{len(left)} runs are not done; the same command submits them again:", style="yellow")
+        console.print(f"{len(left)} runs are not done; the same command goes on with them:", style="yellow")
     for words in list(dict.fromkeys(status.words for status in left if status.words))[:_MAX_REASONS]:
         console.print(f"  {words}", soft_wrap=True)
     return Outcome(Exit.FAILED if failed or left else Exit.DONE, is_over=not options.status)
@@ -175,9 +178,15 @@ def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobSta
                 console.print("\n".join(new), soft_wrap=True)
             elif (line := summarize(found)) != said:
                 console.print(said := line)
-            if not any(status.goes_on for status in found):
+            if not _goes_on(grid, found):
                 return found
             time.sleep(_POLL_S)
+
+
+def _goes_on(grid: GridRequest, found: Sequence[JobStatus]) -> bool:
+    """Whether runs are in the hands of SLURM, or of a grid at work here."""
+    is_here = is_at_work(grid.options.runs, grid.suite.name, grid.profile_name)
+    return is_here or any(status.goes_on for status in found)
 
 
 def _place_of(trouble: str) -> str:
@@ -234,9 +243,9 @@ def _resources(options: GridOptions, profile: Profile) -> Resources:
     """The resources of one run: on GPUs a rank for each that the request gives a node."""
     site, on_gpu = options.site, profile.device == "gpu"
     slurm.speak_to(site)
-    if on_gpu and options.ranks_per_node:
+    if on_gpu and options.ranks_per_node and options.cluster == "slurm":
         raise SpecError("--ranks-per-node is for CPUs; a GPU profile has a rank on each GPU: --gpus-per-node")
     if not on_gpu and site.node_gpus and options.site_path is None:
         raise SpecError("GPUs are for GPU profiles; this one trains on CPUs: --ranks-per-node, or --device gpu")
-    num_ranks = site.nodes * ((site.node_gpus if on_gpu else options.ranks_per_node) or 1)
+    num_ranks = site.nodes * ((on_gpu and site.node_gpus) or options.ranks_per_node or 1)
     return make_resources(options, profile, num_ranks, site.cpus_per_task or (8 if on_gpu else 1))

@@ -16,7 +16,8 @@ def describe_plan(leaderboard: Leaderboard) -> list[str]:
     plan = leaderboard.plan
     if plan is None:
         return []
-    ours = [one for entry in leaderboard.profile.entries if not entry.beside for one in entry.candidates]
+    shown = [(one, entry) for entry in leaderboard.profile.entries for one in entry.candidates]
+    ours = [one for one, entry in shown if not entry.beside or one.configuration in plan.configurations]
     runs = {one.configuration: leaderboard.collection.runs[one.configuration_id] for one in ours}
     parents = {parent.configuration for one in ours for parent in one.parents}
     elsewhere = [

@@ -135,7 +135,8 @@ class Profile(Frozen):
         growth = max(1.0, _SMOKE_SHARE / largest)
 
         def shrink(experiment: Experiment) -> Experiment:
-            fraction = max(growth * experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
+            # an image of each class, also where some are held out for tries
+            fraction = max(growth * experiment.train_fraction, 12 / SAMPLE_TRAIN_IMAGES)
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * fraction)
             short = experiment.recipe.model_copy(
                 batch_size=32, epochs=epochs, warmup_epochs=0.0, schedule_epochs=0.0, milestones=()

@@ -41,7 +41,9 @@ def make_place(store: Path, custom_models: Sequence[CustomModel]) -> list[Custom
     found = []
     with locked_folder(store / FOLDER) if custom_models else contextlib.nullcontext():
         for path, other in _read(store).items():
-            others = [one for one in custom_models if (one.name == other.name) != (one.digest == other.digest)]
+            if any(record_name(one) == record_name(other) for one in custom_models):
+                continue
+            others = [one for one in custom_models if one.name == other.name or one.digest == other.digest]
             left = [board for board in other.boards if not any(board in one.boards for one in others)]
             if len(left) < len(other.boards):
                 found.append(other)

@@ -13,7 +13,7 @@ import pytest
 from campaign import Fault
 
 GRID = Path(__file__).parents[2] / "launchers" / "grid.py"
-OPTIONS = ("--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.03125")
+OPTIONS = ("--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.0375")
 BOARD = "leaderboards/sample_efficiency/smoke.convit_table2.csv"
 LIMIT_S = 600.0
 

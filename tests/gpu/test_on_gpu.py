@@ -322,7 +322,7 @@ def test_micro_batches_accumulate_to_the_whole_batch(tmp_path, plain):
 def test_a_grid_trains_and_builds_its_board(tmp_path, precision):
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", "sample_efficiency", "--profile", "smoke"]
     command += ["--device", RESOURCES.device, "--precision", precision, "--runs", str(tmp_path)]
-    command += ["--only", "train_fraction=0.03125"] if SMALL else ["--max-parallel", "8"]
+    command += ["--only", "train_fraction=0.0375"] if SMALL else ["--max-parallel", "8"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert list(tmp_path.glob("leaderboards/sample_efficiency/smoke*.md"))

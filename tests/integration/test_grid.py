@@ -22,7 +22,7 @@ from suite.store.run_status import read_run_status
 
 ROOT = Path(__file__).parents[2]
 UNBUFFERED = {**os.environ, "PYTHONUNBUFFERED": "1"}
-FEW = ["--only", "train_fraction=0.03125"]  # two of the ten runs
+FEW = ["--only", "train_fraction=0.0375"]  # two of the ten runs
 
 
 def grid_command(store, *options):
@@ -150,7 +150,7 @@ def test_a_killed_run_is_resumed_by_the_same_grid_from_its_checkpoint(undisturbe
 
 
 def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
-    options = ("--ranks-per-node", "2", "--only", "model=convit_micro", "train_fraction=0.03125")
+    options = ("--ranks-per-node", "2", "--only", "model=convit_micro", "train_fraction=0.0375")
     grid = subprocess.Popen(grid_command(tmp_path, *options), stdout=subprocess.PIPE, text=True)
     os.kill(process_of(first_run(tmp_path, "convit_micro"), rank="1"), signal.SIGKILL)
     output = grid.communicate(timeout=300)[0]
@@ -159,7 +159,7 @@ def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
 
 
 def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
-    options = ("--only", "model=deit_micro", "train_fraction=0.03125")
+    options = ("--only", "model=deit_micro", "train_fraction=0.0375")
     grid = subprocess.Popen(
         grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=UNBUFFERED,
     )  # fmt: skip
@@ -209,7 +209,7 @@ def test_another_precision_is_another_leaderboard(start, tmp_path, capsys):
     run.create(experiment)
     (process,) = start(run, Resources())
     process.join()
-    options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.03125")
+    options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.0375")
     assert call_grid(tmp_path, *options) == 0, run.log_path.read_text()
     assert "1 finished" in capsys.readouterr().out
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].startswith("5,")

@@ -18,10 +18,8 @@ from suite.store.run_directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 GRID = [sys.executable, ROOT / "launchers/grid.py", "--suite", "sample_efficiency", "--profile", "smoke"]
-FOUR = ["--max-parallel", "1", "--only", "train_fraction=0.03125", "train_fraction=0.4"]
-CHOSEN = [
-    e for e in get_suite("sample_efficiency").profile("smoke").experiments() if e.train_fraction in (0.03125, 0.4)
-]
+FOUR = ["--max-parallel", "1", "--only", "train_fraction=0.0375", "train_fraction=0.4"]
+CHOSEN = [e for e in get_suite("sample_efficiency").profile("smoke").experiments() if e.train_fraction in (0.0375, 0.4)]
 NODE = ["unshare", "--uts", "--pid", "--ipc", "--mount", "--fork", "--kill-child", "--mount-proc"]
 NAMED = [*NODE, "sh", "-c", 'hostname "$0" && exec "$@"']
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from launchers import grid
+from launchers.core.locks import at_work
 from launchers.grid import main
 from leaderboards.schemas.answers import ANSWERS, Checked, Plan, Shown, Status, SuiteList
 from suite.base.exit_codes import Exit
@@ -83,6 +84,13 @@ def test_status_says_where_each_run_stands_and_what_it_drew(ask, finish, tmp_pat
     costs = answer.costs
     assert (costs.kwh_used, costs.runs_of_known_energy, costs.peak_memory_gb) == (0.5, 1, 2.25)
     assert costs.kwh_needed == pytest.approx(0.25 * costs.hours_needed)
+
+
+def test_a_grid_between_two_runs_is_not_over(ask, tmp_path):
+    (tmp_path / "experiments").mkdir()
+    with at_work(tmp_path, "sample_efficiency", "smoke"), at_work(tmp_path, "sample_efficiency", "smoke"):
+        assert not ask(Status, *GRID, "--status")[0].is_over
+    assert ask(Status, *GRID, "--status")[0].is_over
 
 
 def test_what_nobody_could_read_is_null_and_unknown(ask, finish):

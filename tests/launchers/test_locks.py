@@ -10,7 +10,7 @@ from launchers.core import locks
 from launchers.grid import main
 from suite.base.exit_codes import Exit
 
-COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.03125", "--runs"]
+COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.0375", "--runs"]
 
 
 def test_a_folder_on_a_disk_of_this_machine_carries_locks_and_keeps_nothing_of_the_trial(tmp_path):

@@ -8,11 +8,11 @@ from suite.papers import get_suite, list_suites
 
 def test_a_name_says_what_differs_between_the_runs_of_a_model_and_no_more(graph):
     assert list(describe(list(graph.values())).values()) == [
-        "deit_micro 3.125 % seed 0",
-        "convit_micro 3.125 % seed 0",
-        "deit_micro pruning 3.125 % seed 0",
-        "deit_micro masking mask=content 3.125 % seed 0",
-        "convit_micro masking mask=content 3.125 % seed 0",
+        "deit_micro 3.75 % seed 0",
+        "convit_micro 3.75 % seed 0",
+        "deit_micro pruning 3.75 % seed 0",
+        "deit_micro masking mask=content 3.75 % seed 0",
+        "convit_micro masking mask=content 3.75 % seed 0",
     ]
     searched = [
         graph["first"].model_copy(update={"recipe": graph["first"].recipe.model_copy(update={"learning_rate": rate})})
@@ -32,6 +32,6 @@ def test_runs_that_differ_in_what_they_take_over_are_named_by_that(graph):
     parents = [graph["first"].model_copy(update={"image_size": size}) for size in (32, 64)]
     maps = [parents[0].then("maps"), parents[0].then("maps").model_copy(update={"parents": (parents[1],)})]
     assert list(describe(maps).values()) == [
-        "deit_micro maps parent.image_size=32 3.125 % seed 0",
-        "deit_micro maps parent.image_size=64 3.125 % seed 0",
+        "deit_micro maps parent.image_size=32 3.75 % seed 0",
+        "deit_micro maps parent.image_size=64 3.75 % seed 0",
     ]

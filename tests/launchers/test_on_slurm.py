@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from launchers.core.plan import make_plan
+from launchers.grid import main
 from launchers.slurm import train_on_slurm as on_slurm
 from launchers.slurm.grid_status import JobStatus
+from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
@@ -31,6 +33,23 @@ def missing(tmp_path, monkeypatch, graph):
 
 
 ON_THE_WAY = {"state": "pending", "array": "7"}
+
+
+@pytest.mark.parametrize("options", [["--detach"], []])
+def test_ctrl_c_leaves_a_grid_and_its_jobs(tmp_path, monkeypatch, options, capsys):
+    """Neither further seeds nor further arrays are submitted."""
+
+    def leave(*_):
+        raise KeyboardInterrupt
+
+    submitted = []
+    monkeypatch.setattr(on_slurm, "_follow", leave)
+    monkeypatch.setattr(on_slurm.slurm, "check_there", lambda: None)
+    monkeypatch.setattr(on_slurm, "_submit_missing", lambda grid, *_: submitted.append(grid.options.seeds) or ["one"])
+    words = ["--suite", "init_datasets", "--seeds", "until=0.1", "--max-arrays", "1", "--cluster", "slurm", *options]
+    status = main([*words, "--runs", str(tmp_path)])
+    assert (status, submitted) == (Exit.DONE if options else Exit.INTERRUPTED, [range(5)])
+    assert options or "left; the jobs go on" in capsys.readouterr().out
 
 
 def test_a_graph_is_submitted_whole(missing, graph):

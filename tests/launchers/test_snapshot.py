@@ -57,7 +57,7 @@ def submit_and_run(project, edit):
         "--runs",
         store,
     ]
-    command += ["--only", "model=deit_micro", "train_fraction=0.03125", "--cluster", "slurm", "--detach"]
+    command += ["--only", "model=deit_micro", "train_fraction=0.0375", "--cluster", "slurm", "--detach"]
     subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
     edit()
     (script,) = (path for path in project.parent.glob("script-*") if "launchers.slurm.job" in path.read_text())

@@ -236,7 +236,7 @@ def test_the_same_grid_tracks_what_had_finished_before(tmp_path, run, finish, mo
     monkeypatch.setattr("launchers.grid.build", lambda *place: None)
     monkeypatch.setattr("launchers.grid.following", functools.partial(following, last_s=600.0))
     finish(FIRST)
-    only = ["--only", "model=deit_micro", "train_fraction=0.03125"]
+    only = ["--only", "model=deit_micro", "train_fraction=0.0375"]
     assert main([*SMOKE, *only, "--runs", str(tmp_path), "--track", "tensorboard"]) == 0
     assert read(tmp_path)["result/top1_percent"] == [(0, 50.0)]
 

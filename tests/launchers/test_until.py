@@ -5,6 +5,7 @@ from rich.console import Console
 from scipy import stats
 
 from launchers.command.command_line import parse_options
+from launchers.command.grid_request import GridRequest
 from launchers.command.until_decided import train_until
 from suite.base.errors import SpecError
 from suite.papers import get_suite
@@ -93,6 +94,13 @@ def test_a_store_with_later_seeds_is_refused_before_anything_is_trained(trained)
     assert trained.asked == [6]
 
 
+def test_a_look_shows_as_many_seeds_as_were_begun(trained, tmp_path):
+    given = ["--suite", SUITE.name, "--runs", str(tmp_path), "--seeds", "until=0.01", "--status"]
+    for num_seeds, shown in ((2, 5), (7, 7)):
+        trained.train(SimpleNamespace(seeds=range(num_seeds), until=None))
+        assert {one.seed for one in GridRequest.of(parse_options(given)).experiments} == set(range(shown))
+
+
 def test_detached_it_submits_the_seeds_that_come_next_and_returns(trained):
     for _ in range(2):
         trained.until("--seeds", "until=0.01", "--cluster", "slurm", "--detach")
@@ -104,6 +112,7 @@ def test_detached_it_submits_the_seeds_that_come_next_and_returns(trained):
     [
         (["--seeds", "until=0.5", "--only", "model=vit_t"], "all configurations"),
         (["--seeds", "until=0.5", "--max-seeds", "3"], "first looks at 5"),
+        (["--seeds", "8", "--max-seeds", "9"], "would do nothing here"),
     ],
 )
 def test_what_cannot_be_decided_is_refused(trained, arguments, said):

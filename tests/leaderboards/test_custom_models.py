@@ -282,6 +282,12 @@ def test_two_grids_that_enter_a_model_at_once_keep_both_its_boards(tmp_path):
         assert read_custom_models(store)[0].boards == boards
 
 
+def test_a_model_that_stands_on_a_board_by_two_names_takes_no_place_of_itself(tmp_path):
+    entered = [changed(name=name, boards=("a/laptop",)) for name in ("one", "two")]
+    record_custom_models(tmp_path, entered)
+    assert make_place(tmp_path, entered) == []
+
+
 def test_a_full_disk_leaves_the_record_of_a_model_as_it_was(tmp_path, monkeypatch):
     record_custom_models(tmp_path, [MINE.model_copy(update={"boards": ("a/laptop", "c/laptop")})])
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from launchers.command.command_line import parse_options
+from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
 from launchers.grid import main
 from leaderboards import judged_claims
@@ -22,11 +23,13 @@ from suite.base.reading import seal, unseal
 from suite.papers import get_suite
 from suite.papers.convit.claims import CLAIMS
 from suite.store.attempts import record_start
+from suite.store.custom_models import record_custom_models
 from suite.store.frozen_plan import read_plan, read_plan_file, write_plan
 from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("laptop")
+BOARD = "sample_efficiency/laptop"
 AWAITED = "; until they end, no verdict is the plan's"
 
 
@@ -72,6 +75,31 @@ def test_runs_of_a_plan_bear_its_digest_and_their_board_is_as_frozen(store, fini
     (stated,) = said(store)
     assert stated.startswith("as frozen at 2")
     assert digest[:16] in stated
+
+
+def test_a_plan_of_a_custom_model_too_is_as_frozen(tmp_path, finish_in):
+    entering = ["--challenger", "mine=deit_micro", "depth=1"]
+    assert main(command(tmp_path, *entering)) == 0
+    grid = GridRequest.of(parse_options([*command(tmp_path, *entering)[:4], "--runs", str(tmp_path), *entering]))
+    record_custom_models(tmp_path, [one.model_copy(boards=(BOARD,)) for one in grid.custom_models])
+    digest = read_plan(tmp_path, "sample_efficiency", "laptop").sha256
+    for experiment in grid.experiments:
+        finish_in(tmp_path, experiment, 40.0, plan_sha256=digest)
+    (stated,) = said(tmp_path)
+    assert stated.startswith("as frozen at 2")
+    assert "15 configurations" in stated
+
+
+@pytest.mark.parametrize("look", [["--dry-run"], ["--show"], ["--status"], ["--cancel"]])
+def test_a_plan_is_not_frozen_by_a_look(tmp_path, look, capsys):
+    assert main(command(tmp_path, *look)) == 2
+    assert "--freeze writes a plan, once" in capsys.readouterr().err
+
+
+def test_a_plan_may_be_named_as_the_store_names_it(tmp_path):
+    path = tmp_path / "plans/sample_efficiency-laptop.json"
+    assert main(["--suite", "sample_efficiency", "--runs", str(tmp_path), "--freeze", str(path)]) == 0
+    assert read_plan_file(path) == read_plan(tmp_path, "sample_efficiency", "laptop")
 
 
 def test_a_board_names_seeds_and_runs_that_are_not_as_frozen(store, finish):

@@ -1,7 +1,9 @@
 """Equal tuning: the same tries for every model of a row, on held-out images, and a board of what they chose."""
 
+import numpy as np
 import pytest
 
+from imagesets.fractions import fraction_indices, hold_out
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest, untuned
 from launchers.command.tune import Tries, describe_tuning, draw_settings
@@ -9,8 +11,9 @@ from leaderboards.boards.board import make_leaderboard
 from leaderboards.packed_records import pack_records
 from leaderboards.text.notes import find_notes
 from suite.base.errors import SpecError
-from suite.papers import get_suite
-from suite.spec.tuning import Try
+from suite.papers import get_suite, list_suites
+from suite.spec.profile import SAMPLE_TRAIN_IMAGES
+from suite.spec.tuning import Try, tunable
 from suite.store.attempts import record_start
 from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
@@ -18,6 +21,7 @@ from suite.store.tuning import add_tuning, read_tuning
 
 WORDS = ("--suite", "sample_efficiency", "--challenger", "mine=deit_micro", "depth=2", "--only", "train_size_percent=5")
 NAME = "laptop+tune3"
+SAMPLE_LABELS = np.repeat(np.arange(10), SAMPLE_TRAIN_IMAGES // 10)
 
 
 @pytest.fixture
@@ -47,6 +51,23 @@ def test_all_models_of_a_row_try_the_same_settings_on_held_out_images_by_a_seed_
     assert len(tries.grid.experiments) == 9
     assert len(recipes) == 1
     assert {(one.evaluated_on, one.seed) for one in tries.grid.experiments} == {("held_out", 1000)}
+
+
+def test_a_row_is_selected_by_the_name_that_its_recipe_had_before_it_was_tuned(tries, finish_in, tmp_path):
+    for of in tries.of.values():
+        for top1, one in zip((40.0, 45.0, 30.0), of, strict=True):
+            finish_in(tmp_path, one, top1)
+    assert tries.record()
+    experiments = request_of(tmp_path).experiments
+    recipe, *_ = experiments[0].recipe.name.split(", tuned")
+    assert request_of(tmp_path, "--only", f"recipe={recipe}").experiments == experiments
+
+
+@pytest.mark.parametrize("name", list_suites())
+def test_tries_of_the_smoke_scale_have_an_image_of_each_class(name):
+    train, _ = hold_out(SAMPLE_LABELS, 10)
+    for one in tunable(get_suite(name).profile("smoke").experiments()):
+        assert len(fraction_indices(SAMPLE_LABELS[train], one.train_fraction, 10)) >= 10
 
 
 def test_the_board_shows_the_best_tries_their_number_and_their_cost(tries, finish_in, tmp_path):

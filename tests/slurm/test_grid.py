@@ -57,7 +57,7 @@ def test_a_custom_model_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_su
         "def linear(*, num_classes, image_size):\n"
         "    return nn.Sequential(nn.Flatten(), nn.Linear(3 * image_size**2, num_classes))\n"
     )
-    few = ["--only", "model=mine", "train_fraction=0.03125"]
+    few = ["--only", "model=mine", "train_fraction=0.0375"]
     on_slurm(tmp_path, "--detach", "--challenger", f"mine={model}:linear", *few)
     model.unlink()
     idle_cluster.wait_idle()

@@ -61,7 +61,7 @@ def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_e
     begin(tmp_path, grid.experiments[2]).record_failure("error", "a long reason " * 50)
     with served(site_of(grid)) as port:
         page.goto(f"http://127.0.0.1:{port}/")
-        row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")
+        row = page.locator("#t-live tbody tr", has_text="deit_micro 3.75 %")
         expect(row).to_contain_text("15 of 60")
         page.evaluate("window.sinceTheStart = true")
         for width, scheme in itertools.product((390, 768, 1440), ("light", "dark")):
