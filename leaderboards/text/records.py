@@ -8,8 +8,8 @@ from leaderboards.text.escaping import escape_cell
 
 
 def render_records(columns: Sequence[str], records: Iterable[Mapping[str, object]], digits: int = 0) -> str:
-    """CSV with a header and a line for each record; ValueError if a record has not exactly these columns. Fractions have
-    so many significant ``digits``, or with 0 all of theirs."""
+    """CSV with a header and a line for each record; ValueError if a record has not exactly these columns. Fractions
+    have so many significant ``digits``, or with 0 all of theirs."""
     lines: list[Sequence[object]] = [columns]
     for record in records:
         if record.keys() != set(columns):
