@@ -2,7 +2,8 @@
 
     python -m leaderboards.overview     # after boards were copied to leaderboards/published/
 
-Each file has its table between two comments. Read are the boards themselves, so that the tables say what they say.
+Each file has its table between two comments. Read are the boards themselves, so that the tables say what they say: each
+``render_...`` takes the folder of the file that holds the table, from which links start, and that of the boards.
 """
 
 import csv
@@ -28,12 +29,7 @@ END = "<!-- end of boards -->"
 
 
 def render_table(folder: Path, published: Path) -> str:
-    """Markdown with a line a suite: its question and the headlines of its published boards.
-
-    Args:
-        folder: the folder of the file that holds the table, from which its links start.
-        published: the folder of the boards, ``<suite>/<profile>.md``.
-    """
+    """Markdown with a line a suite: its question and the headlines of its published boards."""
     lines = ["| Suite | Of | Question | Headline |", "|---|---|---|---|"]
     found = {name: published_boards.list_boards(published / name) for name in list_suites()}
     names = sorted(found, key=lambda name: (not found[name], name != FIRST, name))  # what there is to see comes first
@@ -51,12 +47,7 @@ def render_table(folder: Path, published: Path) -> str:
 
 
 def render_answers(folder: Path, published: Path) -> str:
-    """Markdown with a line a primary claim: its answer at laptop scale and its effect, as ``claims.csv`` has them.
-
-    Args:
-        folder: the folder of the file that holds the table, from which its links start.
-        published: the folder of the boards, and of ``claims.csv``.
-    """
+    """Markdown with a line a primary claim: its answer at laptop scale and its effect, as ``claims.csv`` has them."""
     lines = ["| Claim | Answer | Effect, points | The paper's | Seeds |", "|---|---|---:|---:|---:|"]
     with (published / "claims.csv").open(encoding="utf-8") as file:
         judged = {row["claim"]: row for row in csv.DictReader(file) if row["scale"] == "laptop"}

@@ -50,9 +50,6 @@ class Board:
         """Whether its numbers may be set against the paper's one by one."""
         return not self.profile.scale_note
 
-    def count(self, status: CellStatus) -> int:
-        return sum(cell.status == status for cell in self.cells.values())
-
 
 ENTRY = ("Entry", "By", "Model", "Result", "Seeds", "Status")  # columns of others' entries
 
@@ -75,12 +72,17 @@ class Leaderboard:
         for experiment in self.profile.experiments():
             yield from self.collection.runs[experiment.configuration_id].ended
 
+    @property
+    def cells(self) -> list[tuple[Board, Cell]]:
+        """All cells, each with its table."""
+        return [(board, cell) for board in self.tables.values() for cell in board.cells.values()]
+
     def count(self, status: CellStatus) -> int:
-        return sum(board.count(status) for board in self.tables.values())
+        return sum(cell.status == status for _, cell in self.cells)
 
     @property
     def num_cells(self) -> int:
-        return sum(len(board.cells) for board in self.tables.values())
+        return len(self.cells)
 
     def board(self, table: str = "") -> Board:
         """The table called ``table``; "" is the first one."""
@@ -96,23 +98,6 @@ class Leaderboard:
         headline = self.suite.headline
         better, baseline = self.cell(headline.better), self.cell(headline.baseline)
         return None if better is None or baseline is None else difference_of(better, baseline)
-
-
-def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leaderboard:
-    """Make the cells of every table: measured ones, derived ones, then how they compare."""
-    profile = suite.profile(profile_name)
-    tables = {}
-    for table in suite.tables:
-        entries = suite.entries_of(profile, table)
-        paper = replace(lay_out(table, entries), is_comparable=not profile.other_dataset)
-        cells = measured_cells(entries, paper, collection)
-        cells = add_derived(table, cells, entries, paper, collection)
-        cells = add_ranks(table, cells, entries)
-        if not profile.scale_note:
-            cells = add_verdicts(table, cells, paper)
-        effects = find_effects(suite, table, cells) if profile.scale_note else {}
-        tables[table.name] = Board(suite, profile_name, profile, table, paper, cells, effects)
-    return Leaderboard(suite, profile_name, profile, tables, collection)
 
 
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequence[int] | None = None) -> Leaderboard:
@@ -135,7 +120,17 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequen
     found = collect(profile, store, seeds or (plan.seeds if plan else None), suite.tables)
     named = {digest for runs in found.runs.values() for digest in runs.plans.values()}
     others = read_plans(store, named - {"", plan.sha256 if plan else ""})
-    return replace(aggregate(suite, profile_name, found), plan=plan, other_plans=others)
+    tables = {}
+    for table in suite.tables:  # measured cells, derived ones, then how they compare
+        entries = suite.entries_of(profile, table)
+        paper = replace(lay_out(table, entries), is_comparable=not profile.other_dataset)
+        cells = measured_cells(entries, paper, found)
+        cells = add_ranks(table, add_derived(table, cells, entries, paper, found), entries)
+        if not profile.scale_note:
+            cells = add_verdicts(table, cells, paper)
+        effects = find_effects(suite, table, cells) if profile.scale_note else {}
+        tables[table.name] = Board(suite, profile_name, profile, table, paper, cells, effects)
+    return Leaderboard(suite, profile_name, profile, tables, found, plan, others)
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:

@@ -9,11 +9,11 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance, Search
+from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance
 from leaderboards.boards.collect import Collection, SeedRuns, pick
 from leaderboards.boards.layout import PaperTable
 from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
-from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins, usable_runs
+from leaderboards.boards.usable_runs import Candidate, choose, describe_origins
 from leaderboards.significance.estimates import Estimate, Formula, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from suite.spec.profile import Entry, Row
@@ -26,11 +26,18 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
     """The measured cells of one table, keyed (row, column)."""
     cells = {}
     for entry in entries:
-        candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
-        shown, search = choose(candidates)
-        coverage = _cover(candidates, shown, search, len(collection.seeds))
+        candidates = [(one, collection.runs[one.configuration_id]) for one in entry.candidates]
+        shown, shown_runs, search = choose(candidates)
+        coverage = Coverage(  # the same for every cell of the entry
+            status=_status(candidates, shown, shown_runs, len(collection.seeds)),
+            num_done=len(shown_runs.values),
+            num_planned=len(collection.seeds),
+            failures=tuple(failure for _, of in candidates for failure in of.failures),
+            waiting=tuple(dict.fromkeys(reason for _, of in candidates for reason in of.waiting)),
+            search=search,
+        )
         for column, metric in entry.columns.items():
-            runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
+            runs = pick({seed: shown_runs for seed, values in shown_runs.values.items() if metric in values})
             covered = coverage
             if len(runs.values) not in (0, coverage.num_done):  # 0: this model has no such number, as a gate
                 covered = replace(coverage, status=_worst([coverage.status, "partial"]), num_done=len(runs.values))
@@ -51,27 +58,15 @@ def _measured(runs: SeedRuns, metric: str) -> Estimate:
     return single(values, step / math.sqrt(12))
 
 
-def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:
-    """How many runs of all candidates are done: the same for every cell of the entry."""
-    return Coverage(
-        status=_status(candidates, shown, num_planned),
-        num_done=len(shown.values),
-        num_planned=num_planned,
-        failures=tuple(failure for candidate in candidates for failure in candidate.failures),
-        waiting=tuple(dict.fromkeys(reason for candidate in candidates for reason in candidate.runs.waiting)),
-        search=search,
-    )
-
-
-def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: SeedRuns) -> Provenance:
+def _trace(candidates: Sequence[Candidate], shown: Sequence[Candidate], runs: SeedRuns) -> Provenance:
     """The origin of a cell's number: ``runs`` are those of ``shown`` that have its metric."""
     speeds = [found["images_per_s"] for found in runs.values.values()]
     accuracies = [found["top1_percent"] for found in runs.values.values()]
     return Provenance(
-        experiments=shown.experiments,
+        experiments=tuple(experiment for experiment, _ in shown),
         runs=runs.directories,
         notes=describe_origins(runs),
-        device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
+        device_hours=sum(hours for _, of in candidates for hours in of.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
         commits=tuple(dict.fromkeys(runs.commits.values())),
         num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in runs.values.values()})),
@@ -79,14 +74,16 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: SeedRuns) 
     )
 
 
-def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: int) -> CellStatus:
+def _status(
+    candidates: Sequence[Candidate], shown: Sequence[Candidate], runs: SeedRuns, num_planned: int
+) -> CellStatus:
     """A candidate that fails beside the shown one leaves the search incomplete, not the shown number unusable."""
-    unusable = shown.failures if shown.values else [f for candidate in candidates for f in candidate.failures]
+    unusable = [failure for _, of in (shown if runs.values else candidates) for failure in of.failures]
     if unusable:
         return "void" if all(failure.state == "void" for failure in unusable) else "failed"
-    if not shown.values:
+    if not runs.values:
         return "missing"
-    return "done" if all(len(candidate.values) >= num_planned for candidate in candidates) else "partial"
+    return "done" if all(len(of.values) >= num_planned for _, of in candidates) else "partial"
 
 
 def add_derived(
@@ -103,7 +100,10 @@ def add_derived(
     """
     found = dict(cells)
     for derived in table.derived:
-        measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
+        measured: dict[Row, Cell] = {}
+        if isinstance(derived, RelativeTo):  # the metric of each row's runs, whether a column shows it or not
+            asked = [e.model_copy(columns={derived.column: derived.metric}) for e in entries if not e.beside]
+            measured = {row: cell for (row, _), cell in measured_cells(asked, paper, collection).items()}
         for row in paper.rows:
             sources, formula = _sources(derived, row, found, measured)
             known = [source for source in sources if source is not None]
@@ -178,16 +178,6 @@ def _ratio(pair: Sequence[float]) -> float | None:
 def _worst(statuses: Sequence[CellStatus]) -> CellStatus:
     order: tuple[CellStatus, ...] = ("failed", "void", "missing", "partial")
     return next((status for status in order if status in statuses), "done")
-
-
-def _measure(
-    derived: RelativeTo, entries: Sequence[Entry], paper: PaperTable, collection: Collection
-) -> dict[Row, Cell]:
-    """The metric of each row's runs, whether a column shows it or not."""
-    ours = [entry for entry in entries if not entry.beside]
-    asked = [entry.model_copy(columns={derived.column: derived.metric}) for entry in ours]
-    cells = measured_cells(asked, paper, collection)
-    return {row: cell for (row, _), cell in cells.items()}
 
 
 def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:

@@ -58,11 +58,17 @@ class SeedRuns:
     @property
     def failures(self) -> tuple[SeedFailure, ...]:
         """The seeds that have no usable result and get none without a retry."""
-        found = [(seed, s) for seed, s in sorted(self.statuses.items()) if s.state in ("failed", "void", "blocked")]
-        return tuple(
-            SeedFailure(seed, _advise(s), str(s.path or ""), "void" if s.state == "void" else "failed")
-            for seed, s in found
-        )
+        failures = []
+        for seed, status in sorted(self.statuses.items()):
+            path = str(status.path or "")
+            if status.state == "void":
+                why = (
+                    f"{name_state('void')}: {status.reason}. Run the grid again with --retry-failed: it trains it again"
+                )
+                failures.append(SeedFailure(seed, why, path, "void"))
+            elif status.state in ("failed", "blocked"):
+                failures.append(SeedFailure(seed, status.reason, path))
+        return tuple(failures)
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -76,12 +82,6 @@ def pick(runs: Mapping[int, SeedRuns]) -> SeedRuns:
     return SeedRuns(
         *({seed: getattr(of, name)[seed] for seed, of in runs.items() if seed in getattr(of, name)} for name in names)
     )
-
-
-def _advise(status: RunStatus) -> str:
-    if status.state != "void":
-        return status.reason
-    return f"{name_state(status.state)}: {status.reason}. Run the grid again with --retry-failed: it trains it again"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def collect(
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
     runs: dict[str, SeedRuns] = {}
     for configuration, experiment in experiments.items():  # parents first
-        runs[configuration] = read_configuration(store, experiment, sorted(metrics), runs)
+        runs[configuration] = _read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
     on_disk = (sorted(runs[candidate.configuration_id].directories) for candidate in ours or candidates)
     planned = seeds or max(on_disk, key=len, default=[]) or [0]
@@ -123,17 +123,10 @@ def collect(
     return Collection(runs=runs, seeds=planned)
 
 
-def read_configuration(
+def _read_configuration(
     store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, SeedRuns]
 ) -> SeedRuns:
-    """Read the runs of one configuration.
-
-    Args:
-        store: the run store.
-        experiment: the configuration, with any seed.
-        metrics: the metrics to keep of each result.
-        read: the configurations that its runs may depend on, by ``Experiment.configuration_id``.
-    """
+    """Read the runs of one configuration, which may depend on those that were ``read`` before."""
     try:
         runs = find_runs(store, experiment)
     except OSError as error:

@@ -95,7 +95,8 @@ def read_paths(run: RunDirectory) -> HeadPaths | None:
     centers, precisions = _read_by_layer(run, "centers"), _read_by_layer(run, "precisions")
     if centers is None or precisions is None:
         return None
-    if _when_and_how_many(*centers) != _when_and_how_many(*precisions):
+    num_heads = [[layer.shape[1] for layer in layers] for _, layers in (centers, precisions)]
+    if num_heads[0] != num_heads[1] or not np.array_equal(centers[0], precisions[0]):
         why = "expected centers and precisions of the same heads at the same epochs"
         raise RecordError(f"{run.metrics_path}: {why}. Delete the run's folder and train it again.")
     num = len(centers[0])
@@ -104,10 +105,6 @@ def read_paths(run: RunDirectory) -> HeadPaths | None:
         tuple(layer.reshape(num, -1, 2) for layer in centers[1]),  # also where all heads were pruned
         tuple(layer.reshape(num, -1, 3)[..., [[0, 1], [1, 2]]] for layer in precisions[1]),
     )
-
-
-def _when_and_how_many(epochs: Floats, layers: list[Floats]) -> tuple[list[float], list[tuple[int, ...]]]:
-    return epochs.tolist(), [layer.shape[:2] for layer in layers]
 
 
 def _read_by_layer(run: RunDirectory, name: str) -> tuple[Floats, list[Floats]] | None:

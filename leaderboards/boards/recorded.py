@@ -53,8 +53,8 @@ class Recorded:
 
 
 def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
-    """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
-    RecordError if the file cannot be read, or is not the one that the run has left."""
+    """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded none
+    of them. RecordError if the file cannot be read, or is not the one that the run has left."""
     if not run.maps_path.exists():
         return None
     kinds = tuple(kinds)
@@ -69,8 +69,9 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
             about = about.get("about", about)  # older files have an entry for each
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
         rows, columns = about["grid"]
+        layers, num_images = tuple(about["layers"]), about["num_images"]
         queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files
-        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays, queries)
+        return Recorded(layers, (rows, columns), num_images, arrays, queries) if arrays else None
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."

@@ -5,30 +5,12 @@ The papers choose by accuracy on the test set; so do we, but on training seeds o
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from leaderboards.boards.cells import Search
-from leaderboards.boards.collect import Collection, SeedFailure, SeedRuns, pick
+from leaderboards.boards.collect import SeedRuns, pick
 from suite.spec.experiment import Experiment, flat_fields
 
-
-@dataclass(frozen=True)
-class UsableRuns:
-    """The runs of one experiment; or of several, of which each seed shows the run of one."""
-
-    experiments: tuple[Experiment, ...]
-    runs: SeedRuns
-    failures: tuple[SeedFailure, ...]  # of all seeds of the experiments
-
-    @property
-    def values(self) -> dict[int, dict[str, float]]:
-        """The metrics of the seeds that may be averaged."""
-        return self.runs.values
-
-
-def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
-    runs = collection.runs[experiment.configuration_id]
-    return UsableRuns((experiment,), runs, runs.failures)
+Candidate = tuple[Experiment, SeedRuns]
 
 
 def describe_origins(runs: SeedRuns) -> tuple[str, ...]:
@@ -60,39 +42,34 @@ def _seeds(seeds: list[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
-def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]:
-    """The runs that a place shows, those of the first candidate while none can be shown, and the search, if any.
+def choose(candidates: Sequence[Candidate]) -> tuple[Sequence[Candidate], SeedRuns, Search | None]:
+    """The candidates that a place shows, the first one while none can be shown, their runs, and the search, if any.
 
     Candidates that have a result are compared over the seeds that all of them have. Each seed shows the candidate with
     the best mean top-1 accuracy over the *other* seeds, so that it is not chosen by the number that is shown. A single
     seed has no others: the search then flatters, and says so.
     """
     if len(candidates) == 1:
-        return candidates[0], None
-    compared = [candidate for candidate in candidates if candidate.values]
-    seeds = sorted(set.intersection(*(set(candidate.values) for candidate in compared))) if compared else []
-    winners = {seed: max(compared, key=lambda c: _accuracy(c, set(seeds) - {seed} or {seed})) for seed in seeds}
+        return candidates, candidates[0][1], None
+    compared = [(experiment, runs) for experiment, runs in candidates if runs.values]
+    seeds = sorted(set.intersection(*(set(runs.values) for _, runs in compared))) if compared else []
+    winners = {seed: max(compared, key=lambda c: _accuracy(c[1], set(seeds) - {seed} or {seed})) for seed in seeds}
     search = Search(
-        chosen=_name_winners([candidate.experiments[0] for candidate in candidates], winners),
+        chosen=_name_winners([experiment for experiment, _ in candidates], winners),
         on_other_seeds=len(seeds) > 1,
         num_candidates=len(candidates),
         num_compared=len(compared),
-        num_done=sum(len(candidate.values) for candidate in candidates),
+        num_done=sum(len(runs.values) for _, runs in candidates),
     )
     shown = [candidate for candidate in candidates if candidate in winners.values()] or candidates[:1]
-    runs = UsableRuns(
-        experiments=tuple(experiment for one in shown for experiment in one.experiments),
-        runs=pick({seed: winner.runs for seed, winner in winners.items()}),
-        failures=tuple(failure for one in shown for failure in one.failures),
-    )
-    return runs, search
+    return shown, pick({seed: runs for seed, (_, runs) in winners.items()}), search
 
 
-def _name_winners(experiments: Sequence[Experiment], winners: Mapping[int, UsableRuns]) -> str:
+def _name_winners(experiments: Sequence[Experiment], winners: Mapping[int, Candidate]) -> str:
     """``learning_rate=3e-05``, with the seeds where these chose differently."""
     seeds: dict[str, list[int]] = {}
-    for seed, winner in winners.items():
-        seeds.setdefault(differences(experiments, winner.experiments[0]) or "the first", []).append(seed)
+    for seed, (winner, _) in winners.items():
+        seeds.setdefault(differences(experiments, winner) or "the first", []).append(seed)
     if len(seeds) == 1:
         return next(iter(seeds))
     return "; ".join(f"{name} ({_seeds(of)})" for name, of in seeds.items())
@@ -107,5 +84,5 @@ def differences(experiments: Sequence[Experiment], chosen: Experiment) -> str:
     return ", ".join(f"{name}={mine[name]}" for name in varied if name in mine)
 
 
-def _accuracy(candidate: UsableRuns, seeds: Iterable[int]) -> float:
-    return statistics.fmean(candidate.values[seed]["top1_percent"] for seed in seeds)
+def _accuracy(runs: SeedRuns, seeds: Iterable[int]) -> float:
+    return statistics.fmean(runs.values[seed]["top1_percent"] for seed in seeds)

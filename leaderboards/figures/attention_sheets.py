@@ -6,12 +6,11 @@ from functools import partial
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
-from leaderboards.boards.recorded import Recorded, When, read_recorded
+from leaderboards.boards.recorded import When, read_recorded
 from leaderboards.figures.parts import blocks, style
 from leaderboards.figures.parts.runs import read_first_runs
 from leaderboards.figures.parts.tiles import draw_sheet, sheet_size
 from suite.spec.figures import MapsFigure
-from suite.store.run_directory import RunDirectory
 
 # What is read from a run's file, and what makes blocks of it.
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Sequence[blocks.ShownMaps]], blocks.Blocks]]] = {
@@ -27,7 +26,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Sequence[blocks.ShownMaps]], 
 def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
     names, make_blocks = _KINDS[figure.what]
-    found, notes = read_first_runs(leaderboard, figure.models, lambda run: _read_maps(run, names))
+    found, notes = read_first_runs(leaderboard, figure.models, lambda run: read_recorded(run, names))
     asked: dict[When, bool] = {"before": figure.before, "after": figure.after}
     shown = [  # at the moments that each model's run has recorded
         blocks.ShownMaps(
@@ -45,8 +44,3 @@ def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
     canvas = style.new_canvas(leaderboard, figure, *sheet_size(sheet), note, *notes)
     draw_sheet(canvas, sheet)
     return canvas
-
-
-def _read_maps(run: RunDirectory, names: tuple[str, ...]) -> Recorded | None:
-    maps = read_recorded(run, names)
-    return maps if maps is not None and maps.arrays else None

@@ -57,11 +57,9 @@ def find_heads(maps: Recorded, when: When = "after") -> list[Heads]:
     """Layer by layer the learned centers of Gaussian heads, else where attention was measured to lie."""
     found = []
     for layer in range(len(maps.layers)):
-        learned = maps.of_layer(when, layer, "gaussian_centers")
-        measured = maps.of_layer(when, layer, "centers")
-        centers = learned if learned is not None else measured
-        nothing = np.zeros((0, 2))
-        found.append(Heads(nothing if centers is None else centers, maps.of_layer(when, layer, "gaussian_precision")))
+        kinds = (maps.of_layer(when, layer, what) for what in ("gaussian_centers", "centers"))
+        centers = next((centers for centers in kinds if centers is not None), np.zeros((0, 2)))
+        found.append(Heads(centers, maps.of_layer(when, layer, "gaussian_precision")))
     return found
 
 

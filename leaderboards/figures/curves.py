@@ -23,7 +23,7 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
         return None
     labels = list(dict.fromkeys(label for panel in figure.panels.values() for label in panel))
     labels = [label for label in labels if any(label in curves for curves in found.values())]
-    marks = dict(zip(labels, style.marks(labels), strict=True))
+    marks = style.marks(labels)
     columns = style.num_columns(len(found), 3)
     seeds = name_num_seeds(
         (curve for curves in found.values() for curve in curves.values()), max(map(len, found.values()))

@@ -54,17 +54,16 @@ def draw_lines(figure: LineFigure, leaderboard: Leaderboard) -> Canvas | None:
     for column, title in zip(panels, ("ours", "the paper's, at its scale") if apart else ("",), strict=True):
         column[0].set_title(title, fontsize=10)
         _label_x(column[-1], board, figure)
-    line_marks = style.marks([line.label for line in series], *[style.GREEN for _ in gain])
-    for line, mark in zip(series, line_marks, strict=True):
-        _draw_series(panels[0][0], panels[-1][0], line, *mark)
+    marks = style.marks([line.label for line in series], *[style.GREEN for _ in gain])
+    for line in series:
+        _draw_series(panels[0][0], panels[-1][0], line, *marks[line.label])
     panels[0][0].set_ylabel(figure.y_label)
     for line in gain:
         _draw_series(panels[0][1], panels[-1][1], line, *GAIN_MARK)
         panels[0][1].set_ylabel(figure.gain_label)
         for column in panels:
             column[1].axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
-    labels = [line.label for line in [*series, *gain]]
-    entries = style.legend_entries(zip(labels, [*line_marks, GAIN_MARK], strict=False), linewidth=2)
+    entries = style.legend_entries([*marks.items(), *((line.label, GAIN_MARK) for line in gain)], linewidth=2)
     style.add_legend(canvas, entries, _whose([*series, *gain], figure))
     return canvas
 

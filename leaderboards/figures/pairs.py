@@ -24,7 +24,8 @@ def draw_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Canvas | None:
         return None
     pairs, names = figure.pairs.items(), [figure.baseline, figure.better]
     labels = [label for label, of in pairs if leaderboard.cell(of.baseline) or leaderboard.cell(of.better)]
-    models = list(zip(names, (color for color, _ in style.marks(names)), ("--", "-"), strict=True))
+    colors = [color for color, _ in style.marks(names).values()]
+    models = list(zip(names, colors, ("--", "-"), strict=True))
     marks = {
         f"{name} ({label})": (shade, style.MARKERS[i % len(style.MARKERS)], line)
         for name, color, line in models

@@ -1,15 +1,15 @@
 """Board -> one column of a table against another, a point per row: ours filled, the paper's hollow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
 from leaderboards.boards.board import Board, Leaderboard
-from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
 from leaderboards.significance.rules import Interval
 from suite.spec.figures import ScatterFigure
@@ -38,11 +38,11 @@ class Point:
 def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no row has both numbers."""
     board = leaderboard.board(figure.table)
-    ours, papers = find_points(board, figure), find_paper_points(board, figure)
+    ours, papers = find_points(board, figure), find_points(board, figure, of_paper=True)
     if not ours:
         return None
     groups = list(dict.fromkeys(point.group for point in [*ours, *papers]))
-    marks = dict(zip(groups, style.marks(groups), strict=True))
+    marks = style.marks(groups)
     canvas = style.new_canvas(leaderboard, figure, 7.2, 4.6)
     axes = canvas.add_subplot()
     style.tidy(axes)
@@ -53,7 +53,9 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
     x = [point.x for point in [*ours, *papers]]
     if figure.log_x or (min(x) > 0 and max(x) > _WIDEST_LINEAR * min(x)):
         axes.set_xscale("log")
-        style.plain_log(axes.xaxis)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")  # numbers written out: 0.5, 1, 2, 5, 10
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(0.1, 0.1)
     axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
     style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.2), _whose(figure, ours, bool(papers)))
@@ -61,33 +63,19 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
     return canvas
 
 
-def find_points(board: Board, figure: ScatterFigure) -> list[Point]:
-    """Our means of the rows that have both."""
-    points = []
-    for names, x, y in _cells(board, figure):
-        if x.mean is None or y.mean is None or not (x.is_usable and y.is_usable):
-            continue
-        is_complete = x.status == y.status == "done"
-        points.append(Point(*names, x.mean, y.mean, y.interval, is_complete))
-    return points
-
-
-def find_paper_points(board: Board, figure: ScatterFigure) -> list[Point]:
-    """The paper's numbers of the rows that this profile fills."""
-    return [
-        Point(*names, x.paper, y.paper, None)
-        for names, x, y in _cells(board, figure)
-        if x.paper is not None and y.paper is not None
-    ]
-
-
-def _cells(board: Board, figure: ScatterFigure) -> Iterator[tuple[tuple[str, str], Cell, Cell]]:
-    """(group, label) of each row that has both cells, with these."""
+def find_points(board: Board, figure: ScatterFigure, *, of_paper: bool = False) -> list[Point]:
+    """The rows of this profile that have both numbers: our means, or the paper's numbers."""
     group, label = (board.paper.row_keys.index(key) for key in (figure.group_key, figure.label_key))
+    points = []
     for row in board.paper.rows:
         x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
-        if x is not None and y is not None:
-            yield (row[group], row[label]), x, y
+        if x is None or y is None or not (of_paper or (x.is_usable and y.is_usable)):
+            continue
+        x_at, y_at = (x.paper, y.paper) if of_paper else (x.mean, y.mean)
+        interval, is_complete = (None, True) if of_paper else (y.interval, x.status == y.status == "done")
+        if x_at is not None and y_at is not None:
+            points.append(Point(row[group], row[label], x_at, y_at, interval, is_complete))
+    return points
 
 
 def _draw_group(axes: Axes, points: list[Point], color: str, marker: str, of_paper: bool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.pictures.plots import plot_on_one_axis
-from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
+from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.tables import anchor
 from leaderboards.text.claims import HEADINGS, LEGEND, format_claim
 from leaderboards.text.notation import NOTHING
@@ -20,9 +20,7 @@ def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: 
         paper, claims: the paper, and its judged claims.
         grid: the address of the page of the grid at work; "": a file.
     """
-    scales: dict[str, list[JudgedClaim]] = {}
-    for judged in claims:
-        scales.setdefault(judged.scale, []).append(judged)
+    scales = {judged.scale: [one for one in claims if one.scale == judged.scale] for judged in claims}
     return render(
         "claims.html.j2",
         ("tables", *(FOLLOWED if grid else ())),
@@ -68,13 +66,14 @@ def _view(judged: JudgedClaim) -> dict[str, object]:
     }
 
 
-def _links(judged: JudgedClaim) -> list[Link]:
-    """Links to the cells that the claim names; none for effects without a number, whose suite may have no page."""
+def _links(judged: JudgedClaim) -> dict[str, str]:
+    """Address -> text of the cells that the claim names; none for effects without a number, whose suite may have no
+    page."""
     links = {}
     for effect, found in zip(judged.claim.effects, judged.effects, strict=True):
         for term in effect.terms if found.estimate.mean is not None else ():
             place, table = term.place, get_suite(term.suite).table(term.place.table).name
             row = " / ".join(filter(None, place.row))
             href = f"../{term.suite}/{judged.scale}.html#{anchor(table, place.row, place.column)}"
-            links[href] = Link(f"{row or NOTHING}, {place.column}", href)
-    return list(links.values())
+            links[href] = f"{row or NOTHING}, {place.column}"
+    return links

@@ -46,10 +46,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         title="What does a convolutional prior do for attention?",
         begun=[_view(*of_suite, claims) for of_suite in zip(shown, effects, others, strict=True)],
         idle=[line for line in ordered if not line.cost and not line.error],
-        verdicts=[
-            {"paper": paper.title, "href": f"claims/{paper.name}.html#{name}", "scale": name, "counts": counts}
-            for paper, name, counts in verdicts
-        ],
+        verdicts=verdicts,
         verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
         grid_command=program("grid", "launchers/grid.py"),
         links=find_links(".", grid),
@@ -72,18 +69,14 @@ def _view(
     to_go = f", {costs['to_go']} to go" * (costs["to_go"] != NOTHING)
     arxiv = re.search(r"arXiv:(\d+\.\d+)", suite.paper)
     return {
-        "suite": suite.name,
-        "question": suite.question,
-        "paper": suite.paper,
-        "item": suite.item,
+        "suite": suite,
         "address": f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else "",
         "board": _address(line),
         "others": [(other, format_line(other)["ours"], _address(other)) for other in others],
+        "judged": judged,
         "claim": f"claims/{address_of(judged)}" if judged else "",
         "scale": line.profile_name,
         "answer": answer(judged) if judged else "",
-        "statement": judged.claim.statement if judged else "",
-        "verdict": judged.verdict if judged else "",
         "effect": effect,
         "cells": f"{board.count('done')} of {board.num_cells} cells, {costs['spent']}{to_go}" if board else "",
         "error": line.error,

@@ -9,7 +9,6 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -49,19 +48,13 @@ def render(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Link:
-    text: str
-    href: str
-
-
-def find_links(above: str, grid: str = "") -> list[Link]:
-    """The links to the pages of all suites, claims and findings in the folder ``above``; where pages are served, first
-    to that of the grid at work, at the address ``grid``."""
-    claims = [Link(paper.title, f"{above}/claims/{paper.name}.html") for paper in list_claims()]
-    first = [Link("The grid at work", grid)] if grid else []
-    findings = Link("What the published boards show", f"{above}/findings.html")
-    return [*first, Link("All questions", f"{above}/index.html"), *claims, findings]
+def find_links(above: str, grid: str = "") -> dict[str, str]:
+    """Address -> text of the pages of all suites, claims and findings in the folder ``above``; where pages are served,
+    first that of the grid at work, at the address ``grid``."""
+    first = {grid: "The grid at work"} if grid else {}
+    claims = {f"{above}/claims/{paper.name}.html": paper.title for paper in list_claims()}
+    findings = {f"{above}/findings.html": "What the published boards show"}
+    return {**first, f"{above}/index.html": "All questions", **claims, **findings}
 
 
 def _policy(scripts: list[str], *, asks_server: bool) -> str:

@@ -1,7 +1,6 @@
 """A leaderboard, the figures that were drawn of it and the claims on it -> its page."""
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leaderboards.boards.board import ENTRY, Leaderboard
@@ -9,7 +8,7 @@ from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import address_of
 from leaderboards.report.compressed import as_json, compress, keep_within
-from leaderboards.report.downloads import Download, FigureView, list_table_files, view_figure
+from leaderboards.report.downloads import list_table_files, view_figure
 from leaderboards.report.effects import view_boards_effects
 from leaderboards.report.pictures.learning_curves import NAME, draw_learning_curves
 from leaderboards.report.rendering import FOLLOWED, find_links, render
@@ -74,68 +73,50 @@ def render_suite_page(
     not_drawn = [figure.item for figure in suite.figures if not pictures.get(figure.name)]
     if curves := draw_learning_curves(leaderboard):
         figures.append(view_figure(leaderboard, NAME, "Learning curves", "accuracies and losses over epochs", curves))
-    contents = {
-        "runs": as_json({"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]}),
-        **_contents_of(downloads.values()),
-        **_contents_of(figure.downloads for figure in figures),
-    }
+    files = [file for of in (*downloads.values(), *(figure.downloads for figure in figures)) for file in of]
+    contents = {"runs": as_json({"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]})}
+    contents |= {file.file: file.content for file in files}
     texts = {figure.file: figure.source for figure in figures}  # first, as paper and browsers without scripts have them
     texts |= {name: compress(content) for name, content in contents.items()}
-    make = functools.partial(
-        _render,
-        live=live,
-        is_served=live is not None or bool(grid),
-        title=f"{suite.name}, {leaderboard.profile_name}: {suite.question}",
-        suite=suite,
-        profile=leaderboard.profile,
-        headline=f"{make_headline(leaderboard).told}.",
-        answer=judged and answer(judged),
-        statement=judged and judged.claim.statement,
-        effects=view_boards_effects(leaderboard),
-        power=format_power(leaderboard),
-        scale=scale_title(leaderboard),
-        counts={name_state(status): n for status in STATUSES if (n := leaderboard.count(status))},
-        tables=tables,
-        downloads=downloads,
-        figures=figures,
-        not_drawn="; ".join(not_drawn),
-        claims=[
+    is_served = live is not None or bool(grid)
+    shown: dict[str, object] = {
+        "live": live,
+        "title": f"{suite.name}, {leaderboard.profile_name}: {suite.question}",
+        "suite": suite,
+        "profile": leaderboard.profile,
+        "headline": f"{make_headline(leaderboard).told}.",
+        "answer": judged and answer(judged),
+        "statement": judged and judged.claim.statement,
+        "effects": view_boards_effects(leaderboard),
+        "power": format_power(leaderboard),
+        "scale": scale_title(leaderboard),
+        "counts": {name_state(status): n for status in STATUSES if (n := leaderboard.count(status))},
+        "tables": tables,
+        "downloads": downloads,
+        "not_drawn": "; ".join(not_drawn),
+        "claims": [
             {**format_claim(judged), "href": above and f"{above}/claims/{address_of(judged)}"} for judged in claims
         ],
-        comparison=COMPARISON,
-        comparisons=write_comparisons(leaderboard),
-        entry_columns=ENTRY,
-        entries=leaderboard.entries,
-        notes=find_notes(leaderboard),
-        legend=explain(leaderboard),
-        links=find_links(above, grid) if above else [],
-        names=set(texts),
-    )
-    empty = make(kept=dict.fromkeys(texts, ""))
-    return make(kept=keep_within(MOST_BYTES - len(empty.encode()), texts))
+        "comparison": COMPARISON,
+        "comparisons": write_comparisons(leaderboard),
+        "entry_columns": ENTRY,
+        "entries": leaderboard.entries,
+        "notes": find_notes(leaderboard),
+        "legend": explain(leaderboard),
+        "links": find_links(above, grid) if above else {},
+    }
 
+    def render_with(kept: Mapping[str, str]) -> str:
+        """Render the page with the contents that fit, and name the others."""
+        scripts = ("renew", "live") if live else FOLLOWED if is_served else ()
+        return render(
+            "live.html.j2" if live else "suite.html.j2",
+            ("embedded", "tables", *(("runs",) if is_served or "runs" in kept else ()), *scripts),
+            figures=[replace(figure, source=kept.get(figure.file, "")) for figure in figures],
+            embedded={name: kept[name] for name in contents if name in kept},
+            left_out=sorted(set(texts) - set(kept)),
+            **shown,
+        )
 
-def _contents_of(downloads: Iterable[Sequence[Download]]) -> dict[str, bytes]:
-    return {download.file: download.content for of_one in downloads for download in of_one}
-
-
-def _render(
-    kept: Mapping[str, str],
-    names: set[str],
-    figures: Sequence[FigureView],
-    live: LiveTable | None,
-    is_served: bool,
-    **shown: object,
-) -> str:
-    """Render the page with the contents that fit, and name the others."""
-    pictures = {figure.file for figure in figures}
-    scripts = ("renew", "live") if live else FOLLOWED if is_served else ()
-    return render(
-        "live.html.j2" if live else "suite.html.j2",
-        ("embedded", "tables", *(("runs",) if is_served or "runs" in kept else ()), *scripts),
-        live=live,
-        figures=[replace(figure, source=kept.get(figure.file, "")) for figure in figures],
-        embedded={name: content for name, content in kept.items() if name not in pictures},
-        left_out=sorted(names - set(kept)),
-        **shown,
-    )
+    empty = render_with(dict.fromkeys(texts, ""))
+    return render_with(keep_within(MOST_BYTES - len(empty.encode()), texts))

@@ -53,19 +53,16 @@ def anchor(table: str, row: Row, column: str) -> str:
 def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:
     """Write a table. ``runs`` numbers each ``RunsOfCell`` of the page; those of this table are added to it."""
     labels, plots = label_names(board), {column: plot_column(board, column) for column in board.columns}
-    rows = []
-    for row in board.paper.rows:
-        cells = {column: board.cells.get((row, column)) for column in board.columns}
-        found = {name: reader.of_cell(cell) for name, cell in cells.items() if cell and cell.provenance.experiments}
-        numbers = {column: runs.setdefault(of, len(runs)) for column, of in found.items()}
-        rows.append((row, tuple(_view_cell(board, row, column, plots, numbers) for column in board.columns)))
     return TableView(
         name=board.table.name,
         title=board.table.item,
         keys=board.paper.row_keys,
         columns=tuple(board.columns),
         labels=labels,
-        rows=tuple(rows),
+        rows=tuple(
+            (row, tuple(_view_cell(board, row, column, plots[column], reader, runs) for column in board.columns))
+            for row in board.paper.rows
+        ),
         small_print=_name_small_print(board),
         mark="difference" if board.is_at_papers_scale else "effect",
         unfilled=list_columns(board, (one for one in board.paper.columns if one not in board.columns)),
@@ -73,7 +70,7 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
 
 
 def _view_cell(
-    board: Board, row: Row, column: str, plots: Mapping[str, Mapping[Row, Plot]], runs: Mapping[str, int]
+    board: Board, row: Row, column: str, plots: Mapping[Row, Plot], reader: RunReader, runs: dict[RunsOfCell, int]
 ) -> CellView | None:
     cell = board.cells.get((row, column))
     if cell is None:
@@ -90,9 +87,9 @@ def _view_cell(
         compared="" if (compared := format_comparison(board, cell)) == NOTHING else compared,
         verdict=cell.comparison.verdict or "",
         last="" if cell.last_top1_percent is None else f"{cell.last_top1_percent:.{decimals}f}",
-        plot=plots[column].get(row),
+        plot=plots.get(row),
         sort=cell.mean,
-        runs=runs.get(column),
+        runs=runs.setdefault(reader.of_cell(cell), len(runs)) if cell.provenance.experiments else None,
     )
 
 

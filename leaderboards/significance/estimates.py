@@ -68,11 +68,21 @@ def derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
     if not common:  # configurations without a common seed: each one's own mean, and no interval
         means = [source.mean for source in sources if source.mean is not None]
         return Estimate({}, formula(means) if len(means) == len(sources) else None, num_unmatched=num_unmatched)
-    columns = [[source.values[seed] for seed in common] for source in sources]
-    mean, contributions, slopes = rules.linearized(columns, formula)
-    least_sd = math.hypot(*(s * source.least_sd for s, source in zip(slopes, sources, strict=False)))
-    values = dict(zip(common, contributions, strict=True)) if contributions else {}
-    return Estimate(values, mean, least_sd, num_unmatched)
+    means = [statistics.fmean(source.values[seed] for seed in common) for source in sources]
+    mean, slopes = formula(means), [_slope(formula, means, i) for i in range(len(means))]
+    known = [slope for slope in slopes if slope is not None]
+    if mean is None or len(known) < len(slopes):
+        return Estimate({}, mean, num_unmatched=num_unmatched)
+    parts = list(zip(known, sources, means, strict=True))  # each seed's is linear in its distance from the means
+    values = {seed: mean + sum(slope * (of.values[seed] - m) for slope, of, m in parts) for seed in common}
+    return Estimate(values, mean, math.hypot(*(slope * of.least_sd for slope, of, _ in parts)), num_unmatched)
+
+
+def _slope(formula: Formula, means: Sequence[float], i: int) -> float | None:
+    """The slope of a formula by one of its means; None where it has no value beside them."""
+    step = 1e-5 * max(1e-3, abs(means[i]))
+    high, low = (formula([*means[:i], means[i] + side, *means[i + 1 :]]) for side in (step, -step))
+    return None if high is None or low is None else (high - low) / (2 * step)
 
 
 def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:

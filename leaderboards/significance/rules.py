@@ -1,10 +1,10 @@
-"""The rules of judgment: plain functions on a vector of one number a seed, on frames of runs, and on predictions.
+"""The rules of judgment: plain functions on a vector of one number a seed, and on predictions.
 
-A frame has the columns ``configuration``, ``seed`` and ``value``. An effect is a vector: one configuration's value less
-the other's of the same seed, or any weighted sum of a seed's values. Every test is Student's on such a vector, as runs
-of one seed share images and their order; several shares of the images become one number a seed first. Not taken:
-Welch's test (too wide where seeds pair), bootstraps of few seeds (their 95 % intervals cover 72 to 91), mixed models,
-tests that treat a model's shares as independent. ``benchmarks/seed_statistics.py`` prints coverage, size and power.
+An effect is a vector: one configuration's value less the other's of the same seed, or any weighted sum of a seed's
+values, as ``estimates.derive`` makes it. Every test is Student's on such a vector, as runs of one seed share images and
+their order; several shares of the images become one number a seed first. Not taken: Welch's test (too wide where seeds
+pair), bootstraps of few seeds (their 95 % intervals cover 72 to 91), mixed models, tests that treat a model's shares as
+independent. ``benchmarks/seed_statistics.py`` prints coverage, size and power.
 
 A vector that nothing scatters has no test: an interval of None, p-values of 1. ``least_sd`` is the smallest deviation
 that is believed, as an accuracy is known to one image only.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import pandas as pd
 
 CONFIDENCE = 0.95
 SIGNIFICANCE = 0.05
@@ -58,23 +57,6 @@ class Sides(NamedTuple):
     def p(self) -> float:
         """The two-sided p-value."""
         return min(1.0, 2 * min(self))
-
-
-# -- frames -> a vector of one number a seed
-
-
-def by_seed(frame: pd.DataFrame, weights: Mapping[str, float], log_odds: bool = False) -> tuple[pd.Series[float], int]:
-    """Sum a seed's values by weights; seeds that a configuration lacks are left out, and their runs counted.
-
-    Args:
-        frame: columns configuration, seed and value.
-        weights: weight of each configuration: 1 and -1 for an effect, for a trend ``suite.spec.claims.slope_weights``.
-        log_odds: whether values are accuracies in percent that count as log odds.
-    """
-    wide = frame.pivot(index="seed", columns="configuration", values="value")[list(weights)]
-    paired = wide.dropna()
-    found = (paired.map(to_log_odds) if log_odds else paired).mul(list(weights.values()))
-    return found.sum(axis="columns"), int(wide.count().sum() - paired.size)
 
 
 def to_log_odds(percent: float) -> float:
@@ -208,24 +190,3 @@ def over_classes(difference: npt.NDArray[np.float64], labels: npt.NDArray[Any]) 
     found = {int(label): over_images(difference[:, labels == label]) for label in sorted(set(labels.tolist()))}
     adjusted = adjust([one.p for one in found.values()])
     return {label: (one, p) for (label, one), p in zip(found.items(), adjusted, strict=True)}
-
-
-def linearized(
-    columns: Sequence[Sequence[float]], formula: Callable[[Sequence[float]], float | None]
-) -> tuple[float | None, list[float], list[float]]:
-    """The formula of the columns' means, what each seed contributes to it, and its slope by each mean.
-
-    A seed's contribution is the formula's linear approximation about the means; there is none where the formula has no
-    value.
-    """
-    means = [statistics.fmean(column) for column in columns]
-    mean, slopes = formula(means), []
-    for i, center in enumerate(means):
-        step = 1e-5 * max(1e-3, abs(center))
-        high, low = (formula([*means[:i], center + side, *means[i + 1 :]]) for side in (step, -step))
-        if mean is None or high is None or low is None:
-            return mean, [], []
-        slopes.append((high - low) / (2 * step))
-    assert mean is not None
-    seeds = zip(*columns, strict=True)
-    return mean, [mean + sum(s * (x - m) for s, x, m in zip(slopes, of, means, strict=True)) for of in seeds], slopes

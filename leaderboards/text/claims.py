@@ -1,11 +1,11 @@
 """Judged claims -> ``claims.csv``, a Markdown page a paper, and lines for the terminal."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.text.notation import NOTHING, format_signed, pad, section, significant_decimals
-from leaderboards.text.records import format_numbers, render_records
+from leaderboards.text.records import render_records
 from suite.spec.claims import PaperClaims
 from suite.spec.suite import Suite
 
@@ -70,12 +70,7 @@ false verdict."""
 def render_claims_csv(claims: Iterable[JudgedClaim]) -> str:
     """A line for each claim at each scale."""
     lines = ({name: read(judged) for name, read in CSV_COLUMNS.items()} for judged in claims)
-    return render_records(tuple(CSV_COLUMNS), map(_shorten, lines))
-
-
-def _shorten(line: Mapping[str, object]) -> dict[str, object]:
-    fractions = {name: value for name, value in line.items() if isinstance(value, float)}
-    return {**line, **format_numbers(fractions, digits=6)}
+    return render_records(tuple(CSV_COLUMNS), lines, digits=6)
 
 
 def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str:

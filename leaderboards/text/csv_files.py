@@ -9,7 +9,7 @@ from leaderboards.boards.usable_runs import short_commit
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.escaping import escape_cell
 from leaderboards.text.notation import format_value
-from leaderboards.text.records import format_numbers, render_lines, render_records
+from leaderboards.text.records import render_lines, render_records
 from suite.base.errors import RecordError
 from suite.store.results import Result
 
@@ -36,7 +36,7 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
         for column in board.columns
         if (cell := board.cells.get((row, column))) is not None
     )
-    return render_records(LONG_COLUMNS, lines)
+    return render_records(LONG_COLUMNS, lines, digits=10)
 
 
 def _line(board: Board, cell: Cell) -> dict[str, object]:
@@ -47,22 +47,6 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
     shown = difference if difference is not None and difference.is_usable else None
     effect_interval = shown and shown.interval
     best_rank, worst_rank = comparison.ranks or ("", "")
-    numbers = {
-        "mean": estimate.mean,
-        "sd": estimate.sd if interval and provenance.experiment else None,
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-        "paper": cell.paper,
-        "difference": cell.difference if board.is_at_papers_scale else None,
-        "effect": shown and shown.mean,
-        "effect_low": effect_interval and effect_interval.low,
-        "effect_high": effect_interval and effect_interval.high,
-        "paper_effect": difference and difference.paper,
-        "p_value": comparison.p_value,
-        "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
-        "device_hours": provenance.device_hours,
-        "images_per_s": provenance.images_per_s,
-    }
     return {
         "table": board.table.name,
         "row": " / ".join(cell.row),
@@ -78,7 +62,20 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "chosen": " ".join(provenance.configurations) if coverage.search and coverage.num_done else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
-        **format_numbers(numbers),
+        "mean": estimate.mean,
+        "sd": estimate.sd if interval and provenance.experiment else None,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "paper": cell.paper,
+        "difference": cell.difference if board.is_at_papers_scale else None,
+        "effect": shown and shown.mean,
+        "effect_low": effect_interval and effect_interval.low,
+        "effect_high": effect_interval and effect_interval.high,
+        "paper_effect": difference and difference.paper,
+        "p_value": comparison.p_value,
+        "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
+        "device_hours": provenance.device_hours,
+        "images_per_s": provenance.images_per_s,
     }
 
 

@@ -15,7 +15,7 @@ from leaderboards.boards.metrics import is_accuracy
 from leaderboards.significance.rules import FEWEST_SHOWN, SIGNIFICANCE, adjust
 from leaderboards.text.labels import label_names
 from leaderboards.text.notation import NOTHING, format_difference
-from leaderboards.text.records import format_numbers, render_records
+from leaderboards.text.records import render_records
 from suite.spec.custom_entries import data_of
 
 CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
@@ -105,19 +105,20 @@ def write_comparisons(leaderboard: Leaderboard) -> list[list[str]]:
 
 def render_comparisons_csv(leaderboard: Leaderboard) -> str:
     """A line a comparison; differences in percentage points."""
-    return render_records(CSV_COLUMNS, map(_record, find_comparisons(leaderboard)))
+    return render_records(CSV_COLUMNS, map(_record, find_comparisons(leaderboard)), digits=10)
 
 
 def _record(comparison: ModelComparison) -> dict[str, object]:
     difference, interval = comparison.difference, comparison.difference.interval
-    low, high = (interval.low, interval.high) if interval else (None, None)
-    numbers = {"difference": difference.mean, "low": low, "high": high, "p_value": comparison.p_value}
     return {
         "table": comparison.board.table.name,
         "row": " / ".join(difference.row),
         "column": comparison.column,
         "against": comparison.against,
         "n": len(difference.estimate.values) or difference.coverage.num_done,
+        "difference": difference.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "p_value": comparison.p_value,
         "verdict": comparison.verdict,
-        **format_numbers(numbers),
     }

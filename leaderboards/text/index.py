@@ -7,7 +7,7 @@ from leaderboards.boards.budget import Cost
 from leaderboards.survey import IndexLine
 from leaderboards.text import notation
 from leaderboards.text.escaping import escape_markdown
-from leaderboards.text.records import format_numbers, render_records
+from leaderboards.text.records import render_records
 from suite.cost.costs import write_hours
 
 CSV_COLUMNS = (
@@ -61,7 +61,7 @@ def render_index(lines: Sequence[IndexLine]) -> str:
 
 
 def render_index_csv(lines: Sequence[IndexLine]) -> str:
-    return render_records(CSV_COLUMNS, map(_record, lines))
+    return render_records(CSV_COLUMNS, map(_record, lines), digits=10)
 
 
 def _texts(line: IndexLine) -> list[str]:
@@ -105,14 +105,6 @@ def _record(line: IndexLine) -> dict[str, object]:
     cell, leaderboard, cost = line.headline, line.leaderboard, line.cost
     ours = cell if cost else None
     interval = ours and ours.interval
-    numbers = {
-        "difference": ours and ours.mean,
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-        "paper_difference": cell and cell.paper,
-        "hours_spent": cost and cost.hours_spent,
-        "hours_to_go": cost and cost.hours_to_go,
-    }
     return {
         "suite": line.suite.name,
         "item": line.suite.item,
@@ -120,9 +112,14 @@ def _record(line: IndexLine) -> dict[str, object]:
         "cells_done": leaderboard.count("done") if leaderboard and cost else "",
         "cells": leaderboard.num_cells if leaderboard and cost else "",
         "headline": line.suite.headline.text,
+        "difference": ours and ours.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "paper_difference": cell and cell.paper,
         "status": ours.status if ours else "",
+        "hours_spent": cost and cost.hours_spent,
+        "hours_to_go": cost and cost.hours_to_go,
         "runs_of_unknown_cost": cost.num_unknown if cost else "",
         "unit": cost.unit if cost else "",
         "error": line.error,
-        **format_numbers(numbers),
     }

@@ -30,8 +30,7 @@ paper's own seeds, one unless it says otherwise, if they scattered as ours do), 
 
 def explain(leaderboard: Leaderboard) -> list[str]:
     """The paragraphs that this leaderboard needs, as plain text."""
-    boards = leaderboard.tables.values()
-    has_verdicts = any(cell.comparison.verdict for board in boards for cell in board.cells.values())
+    boards, has_verdicts = leaderboard.tables.values(), any(cell.comparison.verdict for _, cell in leaderboard.cells)
     has_diff = any(board.has_paper and board.is_at_papers_scale for board in boards)
     compared = DIFF if has_diff else EFFECT if any(board.effects for board in boards) else ""
     is_drawn = any(entry.experiment.images_drawn_by_seed for entry in leaderboard.profile.entries)

@@ -44,10 +44,9 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
 def _by_cell(leaderboard: Leaderboard, find: Callable[[Cell], Iterable[tuple[str, str]]]) -> list[Note]:
     """Each note once, with the row and the columns that it is about: a run may fill several columns."""
     columns: dict[tuple[str, Row, tuple[str, str]], list[str]] = {}
-    for name, board in leaderboard.tables.items():
-        for cell in board.cells.values():
-            for what in find(cell):
-                columns.setdefault((name, cell.row, what), []).append(cell.column)
+    for board, cell in leaderboard.cells:
+        for what in find(cell):
+            columns.setdefault((board.table.name, cell.row, what), []).append(cell.column)
     return [
         Note(f"{_place(leaderboard, table, row)}, {list_columns(leaderboard.tables[table], names)}", *what)
         for (table, row, what), names in columns.items()
@@ -74,8 +73,10 @@ def _chosen(cell: Cell) -> list[tuple[str, str]]:
 def _tried(leaderboard: Leaderboard) -> list[Note]:
     """How many settings were tried for each configuration, where any was searched before."""
     rows: dict[int, dict[str, None]] = {}
-    for entry in leaderboard.profile.entries:
-        place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
+    entries = [
+        (_place(leaderboard, leaderboard.suite.table(e.table).name, e.row), e) for e in leaderboard.profile.entries
+    ]
+    for place, entry in entries:
         rows.setdefault(entry.num_tries, {})[place] = None
     if set(rows) <= {1}:
         return []
@@ -84,8 +85,7 @@ def _tried(leaderboard: Leaderboard) -> list[Note]:
     if leaderboard.suite.tuning is not None:
         unit = "GPU" if leaderboard.profile.device == "gpu" else "core"
         notes.append(Note("", f"all tries together took {write_hours(leaderboard.profile.tuning_hours)} {unit}-hours"))
-        for entry in leaderboard.profile.entries:
-            place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
+        for place, entry in entries:
             tuned = tunable([entry.experiment])
             if names := ", ".join(one.recipe.name for one in tuned):
                 told = "is" if entry.experiment in tuned else "is not tuned by itself, and starts from runs"
@@ -109,8 +109,7 @@ def _failed(failure: SeedFailure) -> tuple[str, str]:
 
 def _commits(leaderboard: Leaderboard) -> list[Note]:
     """The versions of the code that made the numbers, where there are several."""
-    cells = [cell for board in leaderboard.tables.values() for cell in board.cells.values()]
-    counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
+    counts = Counter(short_commit(commit) for _, cell in leaderboard.cells for commit in cell.provenance.commits)
     if len(counts) < 2:
         return []
     names = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
@@ -120,19 +119,17 @@ def _commits(leaderboard: Leaderboard) -> list[Note]:
 def _draws(leaderboard: Leaderboard) -> list[Note]:
     """The groups of competitors of which some draw their images by seed, and others do not."""
     draws: dict[tuple[str, Row], set[bool]] = {}
-    for name, board in leaderboard.tables.items():
-        for cell in board.cells.values():
-            group = draws.setdefault((name, competitors_of(board.table, cell)), set())
-            group |= {experiment.images_drawn_by_seed for experiment in cell.provenance.experiments}
+    for board, cell in leaderboard.cells:
+        group = draws.setdefault((board.table.name, competitors_of(board.table, cell)), set())
+        group |= {experiment.images_drawn_by_seed for experiment in cell.provenance.experiments}
     text = "some draw their images by seed, others have the same in all seeds: an interval of both holds for neither"
     return [Note(_place(leaderboard, *group), text) for group, found in draws.items() if len(found) > 1]
 
 
 def _planned(leaderboard: Leaderboard) -> list[Note]:
     """Why cells are partial, where others have more seeds: these may be runs of another suite, or of a joined store."""
-    cells = [(board, cell) for board in leaderboard.tables.values() for cell in board.cells.values()]
-    full = next((one for one in cells if one[1].status == "done" and one[1].provenance.experiment), None)
-    if leaderboard.plan or full is None or all(cell.status != "partial" for _, cell in cells):
+    full = next((one for one in leaderboard.cells if one[1].status == "done" and one[1].provenance.experiment), None)
+    if leaderboard.plan or full is None or not leaderboard.count("partial"):
         return []
     board, cell = full
     text = (
@@ -145,8 +142,7 @@ def _planned(leaderboard: Leaderboard) -> list[Note]:
 def _waiting(leaderboard: Leaderboard) -> list[Note]:
     """Grouped by what is waited for: a whole table may wait for one run."""
     rows: dict[str, dict[str, None]] = {}
-    for name, board in leaderboard.tables.items():
-        for cell in board.cells.values():
-            for reason in cell.coverage.waiting:
-                rows.setdefault(reason, {})[_place(leaderboard, name, cell.row)] = None
+    for board, cell in leaderboard.cells:
+        for reason in cell.coverage.waiting:
+            rows.setdefault(reason, {})[_place(leaderboard, board.table.name, cell.row)] = None
     return [Note("; ".join(waiting), reason) for reason, waiting in rows.items()]

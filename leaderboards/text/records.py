@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from leaderboards.text.escaping import escape_cell
 
 
-def render_records(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:
-    """CSV with a header and a line for each record; ValueError if a record has not exactly these columns."""
+def render_records(columns: Sequence[str], records: Iterable[Mapping[str, object]], digits: int = 0) -> str:
+    """CSV with a header and a line for each record; ValueError if a record has not exactly these columns. Fractions
+    have so many significant ``digits``, or with 0 all of theirs."""
     lines: list[Sequence[object]] = [columns]
     for record in records:
         if record.keys() != set(columns):
             differing = ", ".join(sorted(record.keys() ^ set(columns)))
             raise ValueError(f"a record and its columns differ in {differing}; expected {', '.join(columns)}")
-        lines.append([escape_cell(record[name]) for name in columns])
+        values = [record[name] for name in columns]
+        lines.append([f"{it:.{digits}g}" if digits and isinstance(it, float) else escape_cell(it) for it in values])
     return render_lines(lines)
 
 
@@ -23,8 +25,3 @@ def render_lines(lines: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
-
-
-def format_numbers(numbers: Mapping[str, object], digits: int = 10) -> dict[str, str]:
-    """Write numbers with this many significant digits; "" for None."""
-    return {name: "" if number is None else f"{number:.{digits}g}" for name, number in numbers.items()}

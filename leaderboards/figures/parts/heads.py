@@ -33,10 +33,16 @@ class Heads:
     precisions: Array | None
 
     def ellipse(self, head: int, share: float) -> Ellipse | None:
-        """The ellipse that holds this share of a Gaussian head's attention."""
+        """The ellipse that holds this share of a Gaussian head's attention, x in columns and y in rows; None where it
+        is infinite. Along an eigenvector of the precision with eigenvalue p, sigma is p^(-1/2)."""
         if self.precisions is None:
             return None
-        return find_ellipse(self.centers[head], self.precisions[head], share)
+        eigenvalues, vectors = np.linalg.eigh(np.asarray(self.precisions[head], dtype=np.float64))
+        if eigenvalues[0] <= 0:
+            return None
+        long, short = 2 * RADII[share] / np.sqrt(eigenvalues)  # eigenvalues ascend
+        (row, column), (y, x) = vectors[:, 0], self.centers[head]
+        return Ellipse((float(x), float(y)), long, short, angle=degrees(atan2(row, column)), fill=False)
 
     def reach(self) -> float:
         """How far from the query, along rows or columns, the largest of the drawn ellipses extends."""
@@ -70,17 +76,6 @@ def view(centers: Sequence[Array], trained: Sequence[Heads], farthest: float) ->
     of_centers = max(2.0, 1.15 * reach) + 0.5
     of_ellipses = 1.05 * max((heads.reach() for heads in trained), default=0.0)
     return min(max(of_centers, min(of_ellipses, 2 * of_centers)), farthest)
-
-
-def find_ellipse(center: Array, precision: Array, share: float) -> Ellipse | None:
-    """The ellipse that holds this share of a Gaussian head's attention, x in columns and y in rows; None where it is
-    infinite. Along an eigenvector of the precision with eigenvalue p, sigma is p^(-1/2)."""
-    eigenvalues, vectors = np.linalg.eigh(np.asarray(precision, dtype=np.float64))
-    if eigenvalues[0] <= 0:
-        return None
-    long, short = 2 * RADII[share] / np.sqrt(eigenvalues)  # eigenvalues ascend
-    row, column = vectors[:, 0]
-    return Ellipse((float(center[1]), float(center[0])), long, short, angle=degrees(atan2(row, column)), fill=False)
 
 
 def sheet_size(groups: Sequence[Group], columns: int, side: float) -> tuple[float, float]:

@@ -12,12 +12,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, to_hex, to_rgb
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.logged import Curve
@@ -99,7 +98,7 @@ def titled_canvas(heading: str, paragraphs: Iterable[str], width: float, height:
     return canvas
 
 
-def marks(labels: Sequence[str], *reserved: str) -> list[tuple[str, str]]:
+def marks(labels: Sequence[str], *reserved: str) -> dict[str, tuple[str, str]]:
     """(colour, marker) of each series, without the reserved colours. A model of ``MODEL_COLORS`` has its own; a second
     series of it has another."""
     own: dict[str, str] = {}  # colour -> label
@@ -108,7 +107,7 @@ def marks(labels: Sequence[str], *reserved: str) -> list[tuple[str, str]]:
     colors = [color for color in COLORS if color not in (*reserved, *own)] or list(COLORS)
     rest = itertools.cycle(colors)
     of = {label: color for color, label in own.items() if color}
-    return [(of.get(label) or next(rest), MARKERS[i % len(MARKERS)]) for i, label in enumerate(labels)]
+    return {label: (of.get(label) or next(rest), MARKERS[i % len(MARKERS)]) for i, label in enumerate(labels)}
 
 
 def shades(color: str, num: int) -> list[str]:
@@ -151,13 +150,6 @@ def tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def plain_log(axis: Axis) -> None:
-    """Write the numbers of a logarithmic axis out: 0.5, 1, 2, 5, 10."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())
-
-
 def name_keys(keys: Sequence[str], values: Sequence[str]) -> str:
     """Row keys in words: a number stands after its key, a name alone."""
     pairs = zip(keys, values, strict=True)
@@ -182,18 +174,12 @@ def draw_interval(axes: Axes, x: float, mean: float, interval: Interval, **look:
     axes.errorbar([x], [mean], yerr=reach, **look)
 
 
-def write_no_data(axes: Axes) -> None:
-    """Say in a panel that it has no runs yet."""
-    axes.text(
-        0.5, 0.5, "no finished run yet", transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL
-    )
-    axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
-
-
 def draw_curves(axes: Axes, curves: Mapping[str, Curve], marks: Mapping[str, tuple[str, ...]]) -> None:
     """Draw curves by colour, marker and maybe line, with bands where they are few, else with bars at their ends."""
     if not curves:
-        write_no_data(axes)
+        middle: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+        axes.text(0.5, 0.5, "no finished run yet", fontsize=9, color=NEUTRAL, **middle)
+        axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # others may share the axes
         return
     tidy(axes)
     longest = max(curve.epochs[-1] - curve.epochs[0] for curve in curves.values())

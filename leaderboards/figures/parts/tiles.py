@@ -109,10 +109,12 @@ class MapBlock:
 
 def sheet_size(blocks: Sequence[MapBlock]) -> tuple[float, float]:
     """(width, height) in inches, with the colour bars."""
-    places = _arrange(blocks)
-    width = max(x + block.width for (x, _), block in zip(places, blocks, strict=True)) + style.MARGIN_IN
-    height = max(y + block.height for (_, y), block in zip(places, blocks, strict=True))
-    return max(NARROWEST_IN, width), height + (style.BAR_IN if _shared_maps(blocks) else style.MARGIN_IN)
+    height = max(y + block.height for _, y, block in _arrange(blocks))
+    return max(NARROWEST_IN, _width(blocks)), height + (style.BAR_IN if _shared_maps(blocks) else style.MARGIN_IN)
+
+
+def _width(blocks: Sequence[MapBlock]) -> float:
+    return max(x + block.width for x, _, block in _arrange(blocks)) + style.MARGIN_IN
 
 
 def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
@@ -120,11 +122,11 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
     width, height = sheet_size(blocks)
     canvas.set_layout_engine("none")
     axes = canvas.add_axes((0, 0, 1, height / canvas.get_figheight()))
-    used = max(x + block.width for (x, _), block in zip(_arrange(blocks), blocks, strict=True)) + style.MARGIN_IN
+    used = _width(blocks)
     axes.set(xlim=((used - width) / 2, (used + width) / 2), ylim=(height, 0), autoscale_on=False)
     axes.set_axis_off()
     shared = style.log_scale(_shared_maps(blocks))
-    for (x, y), block in zip(_arrange(blocks), blocks, strict=True):
+    for x, y, block in _arrange(blocks):
         norm = style.log_scale(block.maps, _LEAST_OWN_RATIO) if block.has_own_scale else shared
         block.draw(axes, x, y, norm)
         if block.has_own_scale:
@@ -146,15 +148,15 @@ def _shared_maps(blocks: Iterable[MapBlock]) -> list[Array]:
     return [pixels for block in blocks if not block.has_own_scale for pixels in block.maps]
 
 
-def _arrange(blocks: Sequence[MapBlock]) -> list[tuple[float, float]]:
+def _arrange(blocks: Sequence[MapBlock]) -> list[tuple[float, float, MapBlock]]:
     """The x of each block's labels and the y of its tiles, in rows at most as wide as a page."""
-    places: list[tuple[float, float]] = []
+    places: list[tuple[float, float, MapBlock]] = []
     head = max(block.head_in for block in blocks)
     y = head
     for row in _rows(blocks):
         x = style.MARGIN_IN
         for block in row:
-            places.append((x, y))
+            places.append((x, y, block))
             x += block.width + _BLOCK_GAP_IN
         y += max(block.height for block in row) + _BLOCK_GAP_IN + head
     return places

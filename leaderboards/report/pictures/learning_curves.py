@@ -87,6 +87,7 @@ def _mark(leaderboard: Leaderboard, places: Mapping[str, Place]) -> dict[str, tu
         experiment = cell.provenance.experiment if cell else None
         models.setdefault(experiment.model if experiment else "", []).append(name)
     found: dict[str, tuple[str, str]] = {}
-    for names, (color, marker) in zip(models.values(), style.marks(list(models)), strict=True):
-        found |= {name: (shade, marker) for name, shade in zip(names, style.shades(color, len(names)), strict=True)}
+    for model, (color, marker) in style.marks(list(models)).items():
+        shades = style.shades(color, len(models[model]))
+        found |= {name: (shade, marker) for name, shade in zip(models[model], shades, strict=True)}
     return {name: found[name] for name in places}

@@ -38,7 +38,7 @@ def test_models_and_their_shades_differ_for_the_colour_blind(kind):
 
 def test_a_model_has_its_colour_wherever_it_stands_and_no_two_of_few_series_share_one():
     labels = ["ResNet", "DeiT-S", "other", "ConViT-S"]
-    found = dict(zip(labels, marks(labels), strict=True))
+    found = marks(labels)
     assert found["DeiT-S"][0] == MODEL_COLORS["deit"]
     assert found["ConViT-S"][0] == MODEL_COLORS["convit"]
     assert len({color for color, _ in found.values()}) == 4

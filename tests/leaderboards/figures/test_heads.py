@@ -4,23 +4,14 @@ from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.logged import read_paths
 from leaderboards.figures.centers import find_groups, find_heads, show_layers, show_moments
-from leaderboards.figures.parts.heads import (
-    Group,
-    Heads,
-    Panel,
-    draw_groups,
-    find_ellipse,
-    head_marks,
-    sheet_size,
-    view,
-)
+from leaderboards.figures.parts.heads import Group, Heads, Panel, draw_groups, head_marks, sheet_size, view
 from suite.base.errors import RecordError
 
 
 def test_the_ellipses_of_an_isotropic_head_are_circles_of_the_known_radii():
     precision = np.eye(2) / 3.0**2  # sigma 3
     for share, radius in ((0.5, 1.1774 * 3), (0.9, 2.1460 * 3)):
-        ellipse = find_ellipse(np.array([2.0, -1.0]), precision, share)
+        ellipse = Heads(np.array([[2.0, -1.0]]), precision[None]).ellipse(0, share)
         assert ellipse.center == (-1.0, 2.0)  # x counts columns
         assert ellipse.width == pytest.approx(2 * radius, rel=1e-4)
         assert ellipse.height == pytest.approx(2 * radius, rel=1e-4)
@@ -30,13 +21,13 @@ def test_half_of_a_head_s_attention_lies_within_its_solid_ellipse():
     spread = np.array([[1.5, 0.7], [-0.2, 0.6]])
     precision = spread @ spread.T
     samples = np.random.default_rng(0).multivariate_normal([1.0, 3.0], np.linalg.inv(precision), 100_000)
-    path = find_ellipse(np.array([1.0, 3.0]), precision, 0.5)
+    path = Heads(np.array([[1.0, 3.0]]), precision[None]).ellipse(0, 0.5)
     inside = path.get_path().contains_points(path.get_patch_transform().inverted().transform(samples[:, ::-1]))
     assert inside.mean() == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_head_that_attends_without_limit_has_no_ellipse():
-    assert find_ellipse(np.zeros(2), np.diag([1.0, 0.0]), 0.9) is None
+    assert Heads(np.zeros((1, 2)), np.diag([1.0, 0.0])[None]).ellipse(0, 0.9) is None
 
 
 def test_learned_centers_stand_before_measured_ones(record):

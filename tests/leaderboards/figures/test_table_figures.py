@@ -9,7 +9,7 @@ from leaderboards.boards.cells import Cell, Coverage
 from leaderboards.boards.layout import PaperTable
 from leaderboards.figures.heatmaps import find_grids, format_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
-from leaderboards.figures.scatter import find_paper_points, find_points
+from leaderboards.figures.scatter import find_points
 from leaderboards.significance.estimates import Estimate
 from suite.spec.figures import HeatmapFigure, LineFigure, ScatterFigure
 
@@ -110,4 +110,5 @@ def test_points_are_the_rows_that_have_both_numbers(table2, finish, tmp_path):
     assert (point.group, point.label, point.x, point.y, point.is_complete) == ("5", "5", 40.0, 51.0, True)
     reach = (51.0 - point.interval.low, point.interval.high - 51.0)
     assert reach == pytest.approx((2.484, 2.484), abs=0.001)
-    assert [(paper.x, paper.y) for paper in find_paper_points(board, figure)][:2] == [(34.8, 47.8), (48.0, 59.6)]
+    papers = find_points(board, figure, of_paper=True)
+    assert [(paper.x, paper.y) for paper in papers][:2] == [(34.8, 47.8), (48.0, 59.6)]

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from leaderboards.significance import rules
+from leaderboards.significance.estimates import derive, single
 from leaderboards.significance.rules import Sides
 from suite.spec.claims import number, slope_weights, trend
 
@@ -34,23 +35,31 @@ def gains(weights):
 MODELS = (("convit", 1.0), ("deit", -1.0))
 
 
-# -- a frame
+def by_seed(frame, weights, convert=float):
+    """Each seed's sum of the configurations' values by weights, and the number of runs that are left out."""
+    runs = [frame[frame.configuration == name] for name in weights]
+    sources = [single(dict(zip(of.seed, map(convert, of.value), strict=True))) for of in runs]
+    found = derive(sources, lambda means: sum(w * m for w, m in zip(weights.values(), means, strict=True)))
+    return found.values, found.num_unmatched
+
+
+# -- several runs a seed
 
 
 def test_an_effect_is_one_number_a_seed_and_runs_without_a_partner_are_counted(frame):
-    found, num_unmatched = rules.by_seed(frame, {"convit 1.0": 1.0, "deit 1.0": -1.0})
+    found, num_unmatched = by_seed(frame, {"convit 1.0": 1.0, "deit 1.0": -1.0})
     wide = frame.set_index(["configuration", "seed"]).value
-    assert found.to_dict() == pytest.approx({s: wide["convit 1.0", s] - wide["deit 1.0", s] for s in range(7)})
+    assert found == pytest.approx({s: wide["convit 1.0", s] - wide["deit 1.0", s] for s in range(7)})
     assert num_unmatched == 1
 
 
 def test_a_mean_over_shares_and_a_slope_are_one_number_a_seed_too(frame):
     wide = frame.pivot(index="seed", columns="configuration", values="value").dropna()
     gain = np.stack([wide[f"convit {s}"] - wide[f"deit {s}"] for s in SHARES])
-    mean, num_unmatched = rules.by_seed(frame, gains([0.2] * 5))
-    slope, _ = rules.by_seed(frame, gains(slope_weights(SHARES)))
-    assert mean.tolist() == pytest.approx(gain.mean(axis=0))
-    assert slope.tolist() == pytest.approx(np.polyfit(-np.log(SHARES), gain, 1)[0])
+    mean, num_unmatched = by_seed(frame, gains([0.2] * 5))
+    slope, _ = by_seed(frame, gains(slope_weights(SHARES)))
+    assert list(mean.values()) == pytest.approx(gain.mean(axis=0))
+    assert list(slope.values()) == pytest.approx(np.polyfit(-np.log(SHARES), gain, 1)[0])
     assert num_unmatched == 9
 
 
@@ -61,8 +70,8 @@ def test_a_slope_in_log_odds_is_that_of_each_accuracys_log_odds(frame):
         .map(lambda p: math.log(p / (100 - p)))
     )
     gain = np.stack([wide[f"convit {s}"] - wide[f"deit {s}"] for s in SHARES])
-    found, _ = rules.by_seed(frame, gains(slope_weights(SHARES)), log_odds=True)
-    assert found.tolist() == pytest.approx(np.polyfit(-np.log(SHARES), gain, 1)[0])
+    found, _ = by_seed(frame, gains(slope_weights(SHARES)), rules.to_log_odds)
+    assert list(found.values()) == pytest.approx(np.polyfit(-np.log(SHARES), gain, 1)[0])
 
 
 def test_a_claims_trend_has_the_same_weights():
