@@ -21,7 +21,7 @@ from leaderboards.auditing.comparison import TOLERANCES
 from leaderboards.auditing.record_checks import PARTS, check_records
 from leaderboards.auditing.retraining import Retraining, find_odds
 from leaderboards.auditing.sandbox import Limits, absolute, check_sandbox
-from leaderboards.entries import check_entry, is_entry, records_of
+from leaderboards.entries import FILE, RECORDS, check_entry
 from leaderboards.packed_records import unpacked
 from leaderboards.schemas.verification import PASSED, CheckedPart, Verification
 from leaderboards.text.escaping import spell_controls
@@ -50,8 +50,8 @@ def verify(target: Path, console: Console, args: argparse.Namespace | None = Non
         SpecError: The target is no such file or folder, or a stranger's model would be run without a sandbox.
         RunError: A run of the sample, or the sandbox, cannot be had here.
     """
-    entry = [check_entry(target)] if is_entry(target) else []
-    packed = records_of(target) if entry else target
+    entry = [check_entry(target)] if (target / FILE).is_file() else []
+    packed = target / RECORDS if entry else target
     if not packed.is_file():
         raise SpecError(f"{packed} is no file of records: name one that build.py --pack wrote, or an entry's folder")
     with contextlib.ExitStack() as stack:
@@ -91,10 +91,10 @@ def _train_sample(
     console.print(f"Training {size}; --seed {seed} draws the same.", soft_wrap=True)
     if args.sandbox:
         check_sandbox()
-    data_dir, device = absolute(args.data_dir or default_data_dir()), "cpu" if args.sandbox else args.device
-    limits = Limits(minutes=args.minutes, memory_gb=args.memory_gb)
+        args.device = "cpu"
+    data_dir, limits = absolute(args.data_dir or default_data_dir()), Limits(args.minutes, args.memory_gb)
     with tempfile.TemporaryDirectory() as folder:
-        retraining = Retraining(store, Path(folder), data_dir, limits, args.sandbox, device)
+        retraining = Retraining(store, Path(folder), data_dir, limits, args.sandbox, args.device)
         sample = tuple(map(retraining.recompute, drawn))
     is_sound, odds = all(run.outcome in PASSED for run in sample), find_odds(len(drawn), len(runs))
     return found.model_copy(is_sound=is_sound, sample_seed=seed, sample=sample, odds=odds)

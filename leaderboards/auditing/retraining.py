@@ -57,9 +57,7 @@ class Retraining:
     limits: Limits
     is_sandboxed: bool = False
     device: Literal["cpu", "gpu"] | None = None
-    _tried: dict[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # by run, each of which is trained once
+    _tried: dict[str, tuple[str, str]] = field(default_factory=dict)  # by run, each of which is trained once
 
     def recompute(self, run: RunDirectory) -> Recomputed:
         """Train a run again, after those that it depends on, and compare it with its records."""
