@@ -77,12 +77,11 @@ def _compare(board: Board) -> Iterator[ModelComparison]:
 
 def summarize_comparisons(leaderboard: Leaderboard) -> list[str]:
     """A line for each custom model: against how many of the papers' numbers it is better, and worse."""
-    lines = []
-    comparisons = find_comparisons(leaderboard)
-    for name in (custom_model.name for custom_model in leaderboard.suite.custom_models):
-        own = [comparison.verdict for comparison in comparisons if comparison.custom_model == name]
+    lines, comparisons = [], find_comparisons(leaderboard)
+    for model in leaderboard.suite.custom_models:
+        own = [comparison.verdict for comparison in comparisons if comparison.custom_model == model.name]
         found = f"better in {own.count('better')}, worse in {own.count('worse')} of {len(own)} comparisons"
-        lines.append(f"{name}: {found} with the papers' models")
+        lines.append(f"{model.name}: {found} with the papers' models")
     return lines
 
 
@@ -105,19 +104,18 @@ def write_comparisons(leaderboard: Leaderboard) -> list[list[str]]:
 
 def render_comparisons_csv(leaderboard: Leaderboard) -> str:
     """A line a comparison; differences in percentage points."""
-    return render_records(CSV_COLUMNS, map(_record, find_comparisons(leaderboard)))
-
-
-def _record(comparison: ModelComparison) -> dict[str, object]:
-    difference, interval = comparison.difference, comparison.difference.interval
-    low, high = (interval.low, interval.high) if interval else (None, None)
-    numbers = {"difference": difference.mean, "low": low, "high": high, "p_value": comparison.p_value}
-    return {
-        "table": comparison.board.table.name,
-        "row": " / ".join(difference.row),
-        "column": comparison.column,
-        "against": comparison.against,
-        "n": len(difference.estimate.values) or difference.coverage.num_done,
-        "verdict": comparison.verdict,
-        **format_numbers(numbers),
-    }
+    records = []
+    for comparison in find_comparisons(leaderboard):
+        difference, interval = comparison.difference, comparison.difference.interval
+        low, high = (interval.low, interval.high) if interval else (None, None)
+        numbers = {"difference": difference.mean, "low": low, "high": high, "p_value": comparison.p_value}
+        record = {
+            "table": comparison.board.table.name,
+            "row": " / ".join(difference.row),
+            "column": comparison.column,
+            "against": comparison.against,
+            "n": len(difference.estimate.values) or difference.coverage.num_done,
+            "verdict": comparison.verdict,
+        }
+        records.append(record | format_numbers(numbers))
+    return render_records(CSV_COLUMNS, records)
