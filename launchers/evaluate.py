@@ -71,8 +71,7 @@ def _print_table(lines: Sequence[dict[str, object]]) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
-    from suite.evaluation.networks import open_run, open_timm
-    from suite.evaluation.sources import read_sources
+    from suite.evaluation import open_run, open_timm, read_sources
     from suite.training import distributed
 
     path = experiments_folder(options.runs) / options.run
@@ -97,8 +96,7 @@ def _write_board(path: Path, lines: Sequence[dict[str, object]]) -> None:
     with lock:
         before = _read_board(path) if path.exists() else []
         found = {tuple(str(escape_cell(line[name])) for name in _KEY): line for line in (*before, *lines)}
-        written = ({name: "" if one is None else one for name, one in found[key].items()} for key in sorted(found))
-        write_atomically(path, render_records(COLUMNS, written).encode())
+        write_atomically(path, render_records(COLUMNS, [found[key] for key in sorted(found)]).encode())
 
 
 def _read_board(path: Path) -> list[dict[str, object]]:
