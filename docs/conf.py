@@ -13,9 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(Path(__file__).parent / "building"), str(ROOT), str(ROOT / "datasets")]
 
-import access  # noqa: E402  # found by the line above, as all that follow
-import docstrings  # noqa: E402
-import formulas  # noqa: E402
+import additions  # noqa: E402  # found by the line above, as all that follow
 import pages  # noqa: E402
 from reference import list_modules  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
@@ -61,9 +59,9 @@ nitpick_ignore_regex = [
 
 def setup(app: Sphinx) -> None:
     """Call what ``building/`` does as Sphinx starts, reads, and has written all."""
-    app.add_html_math_renderer("mathml", (formulas.write_inline, None), (formulas.write_block, None))
+    app.add_html_math_renderer("mathml", (additions.write_inline, None), (additions.write_block, None))
     app.connect("builder-inited", pages.write_pages)
     app.connect("source-read", pages.move_links)
-    app.connect("autodoc-process-docstring", docstrings.process, priority=100)
+    app.connect("autodoc-process-docstring", additions.change_docstring, priority=100)
     app.connect("build-finished", pages.copy_published)
-    app.connect("build-finished", access.open_to_all)
+    app.connect("build-finished", additions.open_to_all)

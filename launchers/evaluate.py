@@ -20,7 +20,7 @@ from leaderboards.text.records import render_records
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.exit_codes import Exit
-from suite.base.files import naming_disk_errors, read_file, wait_for_lock, write_atomically
+from suite.base.files import locked_folder, read_file, write_atomically
 from suite.base.reading import unreadable
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
@@ -71,8 +71,7 @@ def _print_table(lines: Sequence[dict[str, object]]) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
-    from suite.evaluation.networks import open_run, open_timm
-    from suite.evaluation.sources import read_sources
+    from suite.evaluation import open_run, open_timm, read_sources
     from suite.training import distributed
 
     path = experiments_folder(options.runs) / options.run
@@ -90,15 +89,10 @@ def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
 
 def _write_board(path: Path, lines: Sequence[dict[str, object]]) -> None:
     """Write the board, with these lines in the place of earlier ones of the same networks and test sets."""
-    with naming_disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        say = Console(stderr=True).print
-        lock = wait_for_lock(path.with_suffix(".lock"), say, "another evaluation writes its lines: waiting for it")
-    with lock:
+    with locked_folder(path.parent):
         before = _read_board(path) if path.exists() else []
         found = {tuple(str(escape_cell(line[name])) for name in _KEY): line for line in (*before, *lines)}
-        written = ({name: "" if one is None else one for name, one in found[key].items()} for key in sorted(found))
-        write_atomically(path, render_records(COLUMNS, written).encode())
+        write_atomically(path, render_records(COLUMNS, [found[key] for key in sorted(found)]).encode())
 
 
 def _read_board(path: Path) -> list[dict[str, object]]:

@@ -7,7 +7,6 @@
 What a board shows of an entry is computed from its records each time, never read from what it says of itself.
 """
 
-import json
 import statistics
 import tomllib
 from collections.abc import Iterator
@@ -18,33 +17,24 @@ from leaderboards.boards.board import Leaderboard, make_leaderboard
 from leaderboards.packed_records import unpacked
 from leaderboards.schemas.entry import EntryFile
 from leaderboards.schemas.verification import CheckedPart
-from suite.base.errors import RecordError, SuiteError
+from suite.base.errors import RecordError, SuiteError, check_name
 from suite.base.files import read_file, sha256_of
 from suite.base.reading import unreadable
 from suite.papers import get_suite, list_suites
 
 ENTRIES = Path(__file__).parents[1] / "entries"
-_FILE, _RECORDS = "entry.toml", "records.tar.xz"
-
-
-def is_entry(folder: Path) -> bool:
-    return (folder / _FILE).is_file()
-
-
-def records_of(folder: Path) -> Path:
-    """The packed records of an entry."""
-    return folder / _RECORDS
+FILE, RECORDS = "entry.toml", "records.tar.xz"  # of an entry's folder
 
 
 def read_entry(folder: Path) -> EntryFile:
     """Read what an entry says of itself; RecordError where it cannot be read or bears another's name."""
-    path = folder / _FILE
+    path = folder / FILE
     try:
         entry = EntryFile.model_validate(tomllib.loads(read_file(path).decode()))
         if entry.name != folder.resolve().name:
             raise ValueError(f"it names the entry {entry.name!r}, and its folder is {folder.resolve().name!r}")
-        if entry.suite not in list_suites() or not get_suite(entry.suite).has_profile(entry.profile):
-            raise ValueError(f"there is no suite {entry.suite!r} with a profile {entry.profile!r}")
+        check_name("suite", entry.suite, list_suites())  # a suite of its own would be a program
+        get_suite(entry.suite).profile(entry.profile)
     except (OSError, ValueError) as error:
         raise unreadable(path, error, "Make the entry again with `convolutional-prior submit`.") from error
     return entry
@@ -56,7 +46,7 @@ def check_entry(folder: Path) -> CheckedPart:
     try:
         entry = read_entry(folder)
         own = _make_board(entry, folder)
-        others = (records_of(other) for other in list_entries(folder.resolve().parent) if other.name != entry.name)
+        others = (other / RECORDS for other in list_entries(folder.resolve().parent) if other.name != entry.name)
         same = [path.parent.name for path in others if path.is_file() and sha256_of(path) == entry.records_sha256]
         problems += [f"its records are those of {name}" for name in same]
         if not own.count("done") + own.count("partial"):
@@ -69,9 +59,9 @@ def check_entry(folder: Path) -> CheckedPart:
 def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
     """Make the board of an entry's own records; RecordError where they make none, or are not those it was made with."""
     try:
-        if sha256_of(records_of(folder)) != entry.records_sha256:
-            raise ValueError(f"{_RECORDS} has another SHA-256 than records_sha256")
-        with unpacked(records_of(folder)) as store:
+        if sha256_of(folder / RECORDS) != entry.records_sha256:
+            raise ValueError(f"{RECORDS} has another SHA-256 than records_sha256")
+        with unpacked(folder / RECORDS) as store:
             return make_leaderboard(get_suite(entry.suite), entry.profile, store)
     except (SuiteError, OSError, ValueError) as error:
         raise RecordError(f"entry {entry.name}: {error}") from error
@@ -79,13 +69,7 @@ def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
 
 def list_entries(folder: Path) -> list[Path]:
     """The folders of all entries, sorted by name."""
-    return sorted(path.parent for path in folder.glob(f"*/{_FILE}"))
-
-
-def spell_entry(entry: EntryFile) -> str:
-    """Spell an entry as TOML, whose strings and lists are written as JSON's."""
-    fields = entry.model_dump(mode="json").items()
-    return "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields)
+    return sorted(path.parent for path in folder.glob(f"*/{FILE}"))
 
 
 def with_entries(leaderboard: Leaderboard, folder: Path = ENTRIES) -> Leaderboard:

@@ -6,6 +6,7 @@ python leaderboards/submit.py runs --suite sample_efficiency --name my-vit --who
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import hashlib
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.entries import records_of, spell_entry
+from leaderboards.entries import FILE, RECORDS
 from leaderboards.packed_records import pack_records
 from leaderboards.schemas.entry import EntryFile
 from leaderboards.verify import verify
@@ -35,7 +36,6 @@ def submit(args: argparse.Namespace, console: Console) -> Path:
         RecordError: The store has no finished run of it, or its records are not sound.
     """
     packed = pack_records(make_leaderboard(get_suite(args.suite), args.profile, args.store))
-    runs = f"{packed.num_runs} runs of `{args.suite}` in `{args.profile}`"
     if not packed.num_runs:
         raise RecordError(f"{args.store} has no finished run of {args.suite} in {args.profile}: train it first")
     if packed.num_left_out:
@@ -44,10 +44,12 @@ def submit(args: argparse.Namespace, console: Console) -> Path:
         )
     digest = hashlib.sha256(packed.content).hexdigest()
     try:
-        named = {name: getattr(args, name) for name in ("name", "who", "suite", "profile")}
-        entry = EntryFile(**named, records_sha256=digest)
+        entry = EntryFile(name=args.name, who=args.who, suite=args.suite, profile=args.profile, records_sha256=digest)
     except ValueError as error:
         raise SpecError(describe(error)) from error
+    fields = entry.model_dump(mode="json").items()  # whose strings and lists TOML writes as JSON does
+    lines = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields)
+    told = f"`{args.name}`, by {args.who}: {packed.num_runs} runs of `{args.suite}` in `{args.profile}`.\n"
     folder: Path = args.out / args.name
     if folder.exists():
         raise SpecError(f"{folder} is there already: choose another --name, or delete it")
@@ -55,9 +57,9 @@ def submit(args: argparse.Namespace, console: Console) -> Path:
     with tempfile.TemporaryDirectory(prefix=".", dir=args.out) as temporary:
         partial = Path(temporary, args.name)  # read_entry compares the name
         partial.mkdir()
-        write_atomically(records_of(partial), packed.content)
-        write_atomically(partial / "entry.toml", spell_entry(entry).encode())
-        write_atomically(partial / "README.md", f"`{args.name}`, by {args.who}: {runs}.\n".encode())
+        write_atomically(partial / RECORDS, packed.content)
+        write_atomically(partial / FILE, lines.encode())
+        write_atomically(partial / "README.md", told.encode())
         if not verify(partial, console).is_sound:
             raise RecordError("the records are not sound, so that nothing was written: mend the store, or train again")
         partial.rename(folder)

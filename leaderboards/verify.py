@@ -15,15 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Column, Table
 
 from leaderboards.auditing.comparison import TOLERANCES
-from leaderboards.auditing.record_checks import check_records
-from leaderboards.auditing.report import print_checks, print_sample
-from leaderboards.auditing.retraining import Conditions, Retraining, find_odds
+from leaderboards.auditing.record_checks import PARTS, check_records
+from leaderboards.auditing.retraining import Retraining, find_odds
 from leaderboards.auditing.sandbox import Limits, absolute, check_sandbox
-from leaderboards.entries import check_entry, is_entry, records_of
+from leaderboards.entries import FILE, RECORDS, check_entry
 from leaderboards.packed_records import unpacked
 from leaderboards.schemas.verification import PASSED, CheckedPart, Verification
+from leaderboards.text.escaping import spell_controls
 from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, RunError, SpecError
@@ -33,6 +34,8 @@ from suite.plugins.find_plugin import check_version
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
+
+_MOST_SHOWN = 5  # problems of a part, as an old form breaks them all
 
 
 def verify(target: Path, console: Console, args: argparse.Namespace | None = None) -> Verification:
@@ -47,8 +50,8 @@ def verify(target: Path, console: Console, args: argparse.Namespace | None = Non
         SpecError: The target is no such file or folder, or a stranger's model would be run without a sandbox.
         RunError: A run of the sample, or the sandbox, cannot be had here.
     """
-    entry = [check_entry(target)] if is_entry(target) else []
-    packed = records_of(target) if entry else target
+    entry = [check_entry(target)] if (target / FILE).is_file() else []
+    packed = target / RECORDS if entry else target
     if not packed.is_file():
         raise SpecError(f"{packed} is no file of records: name one that build.py --pack wrote, or an entry's folder")
     with contextlib.ExitStack() as stack:
@@ -58,7 +61,7 @@ def verify(target: Path, console: Console, args: argparse.Namespace | None = Non
             runs, checks = list(list_runs(store)), (*entry, *check_records(store))
         except RecordError as error:
             checks = (*entry, CheckedPart(part="records", num_checked=1, problems=(str(error),)))
-        print_checks(checks, console)
+        _print_checks(checks, console)
         found = Verification(
             records=str(packed),
             records_sha256=sha256_of(packed),
@@ -72,7 +75,7 @@ def verify(target: Path, console: Console, args: argparse.Namespace | None = Non
             found = _train_sample(found, store, runs, args, console)
         elif args and args.sample:
             console.print("No run is trained again before that is mended.")
-        print_sample(found, console)
+        _print_sample(found, console)
     return found
 
 
@@ -86,25 +89,15 @@ def _train_sample(
     seconds = sum(result.train_s for run in drawn if (result := run.read_result()))
     size = f"{len(drawn)} of {len(runs)} runs again, which took {seconds / 60:.1f} minutes, and those they start from"
     console.print(f"Training {size}; --seed {seed} draws the same.", soft_wrap=True)
-    conditions = Conditions(
-        limits=Limits(minutes=args.minutes, memory_gb=args.memory_gb),
-        data_dir=absolute(args.data_dir or default_data_dir()),
-        is_sandboxed=args.sandbox,
-        device="cpu" if args.sandbox else args.device,
-    )
     if args.sandbox:
         check_sandbox()
+        args.device = "cpu"
+    data_dir, limits = absolute(args.data_dir or default_data_dir()), Limits(args.minutes, args.memory_gb)
     with tempfile.TemporaryDirectory() as folder:
-        retraining = Retraining(store, Path(folder), conditions)
+        retraining = Retraining(store, Path(folder), data_dir, limits, args.sandbox, args.device)
         sample = tuple(map(retraining.recompute, drawn))
-    return found.model_copy(
-        update={
-            "is_sound": all(run.outcome in PASSED for run in sample),
-            "sample_seed": seed,
-            "sample": sample,
-            "odds": find_odds(len(drawn), len(runs)),
-        }
-    )
+    is_sound, odds = all(run.outcome in PASSED for run in sample), find_odds(len(drawn), len(runs))
+    return found.model_copy(is_sound=is_sound, sample_seed=seed, sample=sample, odds=odds)
 
 
 def _check_models(experiments: Sequence[Experiment], *, is_allowed: bool) -> None:
@@ -122,6 +115,50 @@ def _check_models(experiments: Sequence[Experiment], *, is_allowed: bool) -> Non
             check_version(one.model_source)
         except SpecError as error:
             raise RunError(f"{one.id} cannot be trained again here: {error}") from error
+
+
+def _print_checks(checks: tuple[CheckedPart, ...], console: Console) -> None:
+    """Print each part with the number that was checked, and its problems below the table."""
+    table = Table("", "checked", "problems", box=None, pad_edge=False)
+    for check in checks:
+        what = PARTS.get(check.part, check.part)
+        style = "red" if check.problems else "" if check.num_checked else "dim"
+        table.add_row(what, str(check.num_checked), str(len(check.problems)), style=style)
+    console.print(table)
+    for check in checks:
+        for problem in check.problems[:_MOST_SHOWN]:
+            console.print(spell_controls(f"{check.part}: {problem}"), style="red", soft_wrap=True)
+        if (more := len(check.problems) - _MOST_SHOWN) > 0:
+            console.print(f"{check.part}: {more} more", style="red")
+
+
+def _print_sample(found: Verification, console: Console) -> None:
+    """Print each run that was trained again beside its records, what such a sample finds, and by which tolerance."""
+    if not found.sample:
+        said = "No run was trained again: who alters a run and all of its files alike is only found by --sample N."
+        console.print(said, soft_wrap=True)
+        return
+    table = Table(Column("trained again", no_wrap=True), "code", "device", "top-1", "here", "outcome", box=None)
+    table.collapse_padding, table.pad_edge = True, False
+    for run in found.sample:
+        there, here = run.device
+        device = there if here in ("", there) else f"{there}, here {here}"
+        claimed, again = (f"{top1:.2f}" if top1 is not None else "-" for top1 in run.top1_percent)
+        words = (run.run, run.code[:10], device, claimed, again, run.outcome)
+        table.add_row(*map(spell_controls, words), style="" if run.outcome in PASSED else "red")
+    console.print(table)
+    for run in found.sample:
+        if run.reason:
+            console.print(spell_controls(f"{run.run}: {run.reason}"), style="red", soft_wrap=True)
+    size = f"{len(found.sample)} of {found.num_runs} runs, drawn by seed {found.sample_seed}"
+    odds = "; ".join(f"{one.num_altered} altered: {100 * one.probability:.1f} %" for one in found.odds)
+    allowed = f"{TOLERANCES['top1_percent']:g} points of accuracy and {TOLERANCES['test_loss']:g} of loss"
+    console.print(
+        f"The sample: {size}. The probability that it holds an altered run, by their number: {odds}.\n"
+        "On the same kind of processor, by the same code and torch, numbers have to be equal to the bit; "
+        f"elsewhere they may be {allowed} off.",
+        soft_wrap=True,
+    )
 
 
 @ends_in_message

@@ -31,7 +31,7 @@ from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
 from suite.spec.tuning import TUNED, tunable
-from suite.store.custom_models import make_place, record_custom_models
+from suite.store.custom_models import record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder, find_runs
 from suite.store.tuning import check_tuned, read_tuning
@@ -129,9 +129,8 @@ class GridRequest:
         refuse_broken((run.job.experiment for run in to_do), self.options)
         board = f"{self.suite.name}/{self.profile_name}"
         entered = [one.model_copy(boards=(board,)) for one in self.custom_models]
-        for other in make_place(self.options.runs, entered):
+        for other in record_custom_models(self.options.runs, entered):
             console.print(f"{board} shows no longer, though its runs stay: {other.describe()}", soft_wrap=True)
-        record_custom_models(self.options.runs, entered)
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""

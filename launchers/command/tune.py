@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from launchers.command.grid_request import GridRequest, untuned
 from launchers.core.run_names import describe
@@ -14,7 +13,7 @@ from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.tuning import SEED, Try, Tuning, tries_of, tunable
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import find_run_status
+from suite.store.run_status import RunStatus, find_run_status
 from suite.store.tuning import add_tuning, read_tuning
 
 _SPACE = {"rate": (0.25, 4.0), "warmup": (0.0, 0.2), "decay": (0.1, 10.0)}
@@ -72,10 +71,12 @@ class Tries:
         if not (tunable := untuned(grid.suite, options)):
             raise SpecError(f"--tune: none of these runs of {grid.suite.name} trains a model from its own start")
         known = read_tuning(options.runs, grid.suite.name, grid.profile_name)
-        known = known or Tuning(settings=draw_settings(options.tune))
-        of = {one.configuration_id: tries_of(one, known.settings) for one in tunable}
-        again = {name for name, tries in of.items() if options.retry_failed and _has_failed(options.runs, tries)}
-        of = {name: tries for name, tries in of.items() if name in again or name not in known.top1_percent}
+        known, of = known or Tuning(settings=draw_settings(options.tune)), {}
+        for one in tunable:
+            tries = tries_of(one, known.settings)
+            is_again = options.retry_failed and {"failed", "void"} & {one.state for one in _find_statuses(grid, tries)}
+            if is_again or one.configuration_id not in known.top1_percent:
+                of[one.configuration_id] = tries
         if not of:
             return None
         if options.freeze is not None:
@@ -90,19 +91,16 @@ class Tries:
         """
         store, top1_percent, hours = self.grid.options.runs, {}, {}
         for configuration, tries in self.of.items():
-            runs = [RunDirectory.of(store, one) for one in tries]
-            statuses = [find_run_status(run, one) for run, one in zip(runs, tries, strict=True)]
-            is_any_done = any(status.state == "done" for status in statuses)
-            if is_any_done and not any(status.is_open for status in statuses):
-                top1_percent[configuration] = tuple(
-                    one.result.top1_percent if one.result and one.state == "done" else 0.0 for one in statuses
-                )
-                hours[configuration] = sum(device_hours(read_attempts(run)) for run in runs)
+            statuses = _find_statuses(self.grid, tries)
+            reached = [one.result.top1_percent if one.result and one.state == "done" else None for one in statuses]
+            if any(top1 is not None for top1 in reached) and not any(status.is_open for status in statuses):
+                top1_percent[configuration] = tuple(top1 or 0.0 for top1 in reached)
+                attempts = (read_attempts(RunDirectory.of(store, one)) for one in tries)
+                hours[configuration] = sum(map(device_hours, attempts))
         found = Tuning(settings=self.known.settings, top1_percent=top1_percent, hours=hours)
         add_tuning(store, self.grid.suite.name, self.grid.profile_name, found)
         return self.of.keys() <= top1_percent.keys()
 
 
-def _has_failed(store: Path, tries: Sequence[Experiment]) -> bool:
-    statuses = [find_run_status(RunDirectory.of(store, one), one) for one in tries]
-    return any(status.state in ("failed", "void") for status in statuses)
+def _find_statuses(grid: GridRequest, tries: Sequence[Experiment]) -> list[RunStatus]:
+    return [find_run_status(RunDirectory.of(grid.options.runs, one), one) for one in tries]

@@ -55,11 +55,8 @@ def compare(
     compared -= set() if is_as_often else {"best_top1_percent"}
     if bool(mine.threads_per_rank) != bool(its.threads_per_rank):  # on a GPU it is measured on more images
         compared = {name for name in compared if "nonlocality" not in name}
-    other = [
-        name
-        for name in (*ours, *theirs.keys() - ours.keys())
-        if name in compared and ours.get(name) != theirs.get(name)
-    ]
+    names = (*ours, *theirs.keys() - ours.keys())
+    other = [name for name in names if name in compared and ours.get(name) != theirs.get(name)]
     if kept and not other and all(a == b for a, b in kept):
         return "equal bits", ""
     if off := [name for name in other if not _are_close(name, ours.get(name, []), theirs.get(name, []))]:

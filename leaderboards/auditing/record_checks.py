@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -13,15 +13,16 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from leaderboards.schemas.verification import CheckedPart
-from suite.base.errors import RecordError, SpecError, check_name
+from suite.base.errors import RecordError, check_name
 from suite.base.files import read_file, sha256_of
 from suite.base.reading import describe, read_json, read_model
+from suite.spec.custom_model import CustomModel
 from suite.spec.experiment import with_ancestors
 from suite.spec.model_options import read_options
 from suite.spec.tuning import Tuning
-from suite.store.custom_models import read_custom_models
+from suite.store.custom_models import FOLDER as CUSTOM_MODELS
 from suite.store.frozen_plan import FOLDER as PLANS
-from suite.store.frozen_plan import FrozenPlan, plan_path, read_plan_file
+from suite.store.frozen_plan import plan_path, read_plan_file, read_plans
 from suite.store.predictions import FIRST_WITH_PREDICTIONS, read_predictions
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
@@ -40,6 +41,7 @@ PARTS = {
     "tuning": "each file of tries has a known form",
     "plan": "each frozen plan has its digest, and each run that names a plan names one of the records",
 }
+_FOLDERS = {"plan": PLANS, "model": CUSTOM_MODELS, "tuning": TUNINGS}  # with files of a whole store
 _MEANS = {"mean_nonlocality": "nonlocality", "mean_gate": "gates"}  # over layers and heads -> what is logged of each
 _LOGGED = ("top1_percent", "best_top1_percent", "top5_percent", "test_loss", *_MEANS)
 _ROUNDING = 1e-9
@@ -49,54 +51,34 @@ _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder
 def check_records(store: Path) -> list[CheckedPart]:
     """Check all runs, plans and custom models of a store that packed records were unpacked to."""
     found: dict[str, list[str]] = {part: [] for part in PARTS}  # all that was checked, "" where it is as it should be
-    for name, part, problem in _check_all(store):
-        found[part].append(problem and f"{name}: {problem}".replace(f"{store}/", ""))
+
+    def check(part: str, name: str, find: Callable[..., str | None], *given: object) -> None:
+        try:
+            problem = find(*given)
+        except (OSError, RecordError, ValueError) as error:
+            problem = describe(error)
+        if problem is not None:
+            found[part].append(problem and f"{name}: {problem}".replace(f"{store}/", ""))
+
+    for part, folder in _FOLDERS.items():
+        for path in sorted((store / folder).glob("*.json")):
+            check(part, path.name, _find_other_form, path)
+    for run in list_runs(store):
+        check("result", run.id, lambda run: "" if run.read_result() else "it has no result.json", run)
+        if not found["result"][-1]:
+            result = run.read_result()
+            for part, find in _FINDERS.items():
+                check(part, run.id, find, run, result)
     return [CheckedPart(part=part, num_checked=len(of), problems=tuple(filter(None, of))) for part, of in found.items()]
 
 
-def _check_all(store: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of what was checked, the part, and its problem or ""."""
-    plans: dict[str, FrozenPlan] = {}
-    for path in sorted((store / PLANS).glob("*.json")):
-        try:
-            plan = read_plan_file(path)
-            plans[plan.sha256] = plan
-            is_named = path == plan_path(store, plan.suite, plan.profile)
-            yield path.name, "plan", "" if is_named else f"it is the plan of {plan.suite} in {plan.profile}"
-        except RecordError as error:
-            yield path.name, "plan", str(error)
-    try:
-        yield from ((model.name, "model", "") for model in read_custom_models(store))
-    except RecordError as error:
-        yield "custom models", "model", str(error)
-    for path in sorted((store / TUNINGS).glob("*.json")):
-        try:
-            read_model(Tuning, read_file(path))
-            yield path.name, "tuning", ""
-        except (OSError, ValueError) as error:
-            yield path.name, "tuning", describe(error)
-    for run in list_runs(store):
-        yield from ((run.id, part, problem) for part, problem in _check_run(run, plans))
-
-
-def _check_run(run: RunDirectory, plans: Mapping[str, FrozenPlan]) -> Iterator[tuple[str, str]]:
-    """Yield each part that was checked, with its problem or ""."""
-    try:
-        result, problem = run.read_result(), ""
-    except RecordError as error:
-        result, problem = None, str(error)
-    yield "result", problem if result or problem else "it has no result.json"
-    if result is None:
-        return
-    for part, find in _FINDERS.items():
-        try:
-            found = find(run, result)
-        except (RecordError, SpecError, ValueError) as error:
-            found = str(error)
-        if found is not None:
-            yield part, found
-    if named := result.plan_sha256:
-        yield "plan", "" if named in plans else f"plan_sha256 is {named[:16]}..., which is no plan of the records"
+def _find_other_form(path: Path) -> str:
+    if path.parent.name == PLANS:
+        plan = read_plan_file(path)
+        is_named = path == plan_path(path.parents[1], plan.suite, plan.profile)
+        return "" if is_named else f"it is the plan of {plan.suite} in {plan.profile}"
+    read_model(Tuning if path.parent.name == TUNINGS else CustomModel, read_file(path))
+    return ""
 
 
 def _find_other_identity(run: RunDirectory, result: Result) -> str:
@@ -190,6 +172,13 @@ def load_maps(run: RunDirectory) -> dict[str, NDArray[Any]]:
         raise RecordError(f"maps.safetensors cannot be read: {describe(error)}") from error
 
 
+def _find_missing_plan(run: RunDirectory, result: Result) -> str | None:
+    if not (named := result.plan_sha256):
+        return None
+    is_there = read_plans(run.path.parents[2], {named})
+    return "" if is_there else f"plan_sha256 is {named[:16]}..., which is no plan of the records"
+
+
 _FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a run that has nothing of the part
     "protocol": lambda _, result: why_void(result.protocol_version),
     "identity": _find_other_identity,
@@ -198,4 +187,5 @@ _FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a
     "log": _find_other_log,
     "predictions": _find_other_predictions,
     "maps": _find_other_maps,
+    "plan": _find_missing_plan,
 }

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tarfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import imagesets
 import suite
@@ -37,16 +37,6 @@ _TAIL_BYTES = 2000
 _FIRST_WITH_THREADS = 4  # format of results, which have a number of threads wherever a CPU computed
 
 
-@dataclass(frozen=True)
-class Conditions:
-    """How runs are trained again."""
-
-    limits: Limits
-    data_dir: Path
-    is_sandboxed: bool = False
-    device: Literal["cpu", "gpu"] | None = None  # None: as each was trained
-
-
 def find_odds(num_drawn: int, num_runs: int) -> tuple[Odds, ...]:
     """Work out how probably a sample holds an altered run, where one, a tenth or half of the runs are altered."""
     altered = dict.fromkeys((1, math.ceil(num_runs / 10), math.ceil(num_runs / 2)))
@@ -54,13 +44,20 @@ def find_odds(num_drawn: int, num_runs: int) -> tuple[Odds, ...]:
     return tuple(Odds(num_altered=count, probability=1 - chance) for count, chance in missed.items())
 
 
+@dataclass
 class Retraining:
-    """Trains runs of unpacked records again, below ``folder``, which nobody else uses."""
+    """Trains runs of unpacked records again, below ``folder``, which nobody else uses.
 
-    def __init__(self, records: Path, folder: Path, conditions: Conditions) -> None:
-        self._records, self._store, self._code = records, folder / "runs", folder / "code"
-        self._conditions = conditions
-        self._tried: dict[str, tuple[str, str]] = {}  # by run: each is trained once, whatever came of it
+    ``device`` is that of all runs; None: of each the one that it was trained on.
+    """
+
+    records: Path
+    folder: Path
+    data_dir: Path
+    limits: Limits
+    is_sandboxed: bool = False
+    device: Literal["cpu", "gpu"] | None = None
+    _tried: dict[str, tuple[str, str]] = field(default_factory=dict)  # by run, each of which is trained once
 
     def recompute(self, run: RunDirectory) -> Recomputed:
         """Train a run again, after those that it depends on, and compare it with its records."""
@@ -76,9 +73,8 @@ class Retraining:
         there, here, found = read_environment(run), {"device": "", "torch": ""}, None
         outcome: Outcome = "not trained"
         if not problem:
-            again = RunDirectory.of(self._store, experiment)
+            again = self._directory(experiment)
             found, here = again.read_result(), read_environment(again)
-        if found:
             is_same_code = code == claimed.commit
             is_same_kind = is_same_code and all(there[name] == here[name] != "" for name in ("torch", "processor"))
             try:
@@ -96,73 +92,72 @@ class Retraining:
             seconds=round(time.monotonic() - begun, 1),
         )
 
+    def _directory(self, experiment: Experiment) -> RunDirectory:
+        return RunDirectory.of(self.folder / "runs", experiment)
+
     def _train(self, experiment: Experiment) -> tuple[str, str]:
         """Train one run; returns the code's commit or "today", and why it has no result or ""."""
-        run, record = RunDirectory.of(self._store, experiment), RunDirectory.of(self._records, experiment)
+        run, record = self._directory(experiment), RunDirectory.of(self.records, experiment)
         claimed = record.read_result() if record.path.is_dir() else None
-        folder, code = copy_code(claimed.commit if claimed else "", self._code)
+        code, name = copy_code(claimed.commit if claimed else "", self.folder / "code")
         run.create(experiment)
         if claimed:  # as older code can read it
             write_atomically(run.experiment_path, record.experiment_path.read_bytes())
-        # its log lies outside of what the run can write
-        log_path = run.path.with_name(f"log-{run.path.name}.txt")
+        log_path = run.path.with_name(f"log-{run.path.name}.txt")  # outside of what the run can write
         try:
-            self._execute(run, experiment, self._resources(claimed), folder, log_path)
+            with open_to_append(log_path) as log:
+                self._execute(run, experiment, self._resources(claimed), code, log)
         except subprocess.TimeoutExpired:
-            return code, f"it was ended after {self._conditions.limits.minutes:g} minutes"
+            return name, f"it was ended after {self.limits.minutes:g} minutes"
         if any(path.is_symlink() for path in run.path.rglob("*")):
-            return code, "it made links in its folder, which lead to what is none of its own"
+            return name, "it made links in its folder, which lead to what is none of its own"
         try:
             if run.read_result() is not None:
                 read_environment(run)
-                return code, ""
+                return name, ""
             failure = run.read_failure()
         except (RecordError, ValueError) as error:
-            return code, str(error)
+            return name, str(error)
         said = read_tail(log_path, _TAIL_BYTES).decode(errors="replace").strip().splitlines() or ["it printed nothing"]
-        return code, failure.reason if failure else f"it ended without a result: {said[-1]}"
+        return name, failure.reason if failure else f"it ended without a result: {said[-1]}"
 
     def _execute(
-        self, run: RunDirectory, experiment: Experiment, resources: Resources, code: Path, log_path: Path
+        self, run: RunDirectory, experiment: Experiment, resources: Resources, code: Path, log: BinaryIO
     ) -> None:
         """Start the run by the code in a folder, and wait for its end; TimeoutExpired after its minutes."""
-        conditions = self._conditions
         command = [str(absolute(sys.executable)), "-m", "suite.execute", str(run.path)]
         command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
         inherited = dict(os.environ)
         variables = dict([WAITING_THREADS]) | {"OMP_NUM_THREADS": str(resources.threads_per_rank)}
-        if conditions.is_sandboxed:
+        if self.is_sandboxed:
             variables |= {"PYTHONPATH": str(code), "SUITE_CACHE_DIR": "/tmp/cache"}
             parents = [run.of_parent(parent).path for parent in with_ancestors(experiment.parents)]
-            readable = [code, conditions.data_dir, *parents]
-            command = sandboxed(command, run.path, readable, variables, conditions.limits)
+            command = sandboxed(command, run.path, [code, self.data_dir, *parents], variables, self.limits)
             inherited = {"PATH": os.environ["PATH"]}  # all else can be read in /proc/1/environ of the sandbox
-        with open_to_append(log_path) as log:
-            subprocess.run(
-                command,
-                cwd=code,
-                env=inherited | variables,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                timeout=60 * conditions.limits.minutes,
-                check=False,
-            )
+        subprocess.run(
+            command,
+            cwd=code,
+            env=inherited | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            timeout=60 * self.limits.minutes,
+            check=False,
+        )
 
     def _resources(self, claimed: Result | None) -> Resources:
         """Give a run what it had, as its rounding depends on it; the runs without records get one thread."""
-        data_dir, conditions = str(self._conditions.data_dir), self._conditions
+        given = Resources(data_dir=str(self.data_dir), device=self.device or "cpu")
         if claimed is None:
-            return Resources(data_dir=data_dir, device=conditions.device or "cpu")
+            return given
         is_gpus = claimed.format_version >= _FIRST_WITH_THREADS and not claimed.threads_per_rank
-        return Resources(
-            device=conditions.device or ("gpu" if is_gpus else "cpu"),
+        return given.model_copy(
+            device=self.device or ("gpu" if is_gpus else "cpu"),
             num_ranks=claimed.num_ranks,
             threads_per_rank=claimed.threads_per_rank or 1,
             micro_batch_size=claimed.micro_batch_size or None,
             compiled=claimed.compiled,
             num_evaluations=claimed.num_evaluations or 1,
-            data_dir=data_dir,
             loader=claimed.loader,
         )
 
@@ -177,10 +172,10 @@ def copy_code(wanted: str, folder: Path) -> tuple[Path, str]:
     def git(*words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(["git", f"--git-dir={_ROOT / '.git'}", *words], capture_output=True, check=False)
 
-    is_commit = re.fullmatch("[0-9a-f]{40}", wanted) and (_ROOT / ".git").exists()
-    has_origin = is_commit and not git("rev-parse", "--verify", "--quiet", "origin/main").returncode
-    ours = "origin/main" if has_origin else "HEAD"
-    is_ours = is_commit and not git("merge-base", "--is-ancestor", wanted, ours).returncode
+    is_ours = False
+    if re.fullmatch("[0-9a-f]{40}", wanted) and (_ROOT / ".git").exists():
+        has_origin = not git("rev-parse", "--verify", "--quiet", "origin/main").returncode
+        is_ours = not git("merge-base", "--is-ancestor", wanted, "origin/main" if has_origin else "HEAD").returncode
     name = wanted if is_ours else TODAY
     copy = folder / name
     if copy.is_dir():

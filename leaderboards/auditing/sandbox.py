@@ -62,7 +62,8 @@ def sandboxed(
     if os.geteuid():
         words += ["--unshare-user"]
     else:  # the kernel limits the processes of any user but root
-        _give_away(writable)
+        for path in (writable, *writable.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
         words += ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
         words += ["--bounding-set=-all", "--inh-caps=-all"]
@@ -93,8 +94,3 @@ def _python() -> list[Path]:
     installed = {Path(str(found.locate_file(""))) for found in importlib.metadata.distributions()}
     packages = [path for path in sorted(installed) if path.name in ("site-packages", "dist-packages")]
     return [Path(sys.executable).resolve().parents[1], Path(sys.base_prefix), Path(sys.prefix), *packages]
-
-
-def _give_away(folder: Path) -> None:
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)

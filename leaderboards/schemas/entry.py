@@ -8,8 +8,6 @@ from suite.base.frozen import Frozen
 
 ENTRY_FORMAT = 1
 
-Status = Literal["reported", "checked", "recomputed"]
-
 
 class EntryFile(Frozen):
     """Who has entered which runs, and who has checked or recomputed them.
@@ -24,7 +22,7 @@ class EntryFile(Frozen):
     suite: str
     profile: str
     records_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of records.tar.xz beside it")
-    status: Status = "reported"
+    status: Literal["reported", "checked", "recomputed"] = "reported"
     recomputed_by: tuple[str, ...] = ()
     withdrawn: bool = False
 

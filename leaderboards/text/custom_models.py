@@ -77,12 +77,11 @@ def _compare(board: Board) -> Iterator[ModelComparison]:
 
 def summarize_comparisons(leaderboard: Leaderboard) -> list[str]:
     """A line for each custom model: against how many of the papers' numbers it is better, and worse."""
-    lines = []
-    comparisons = find_comparisons(leaderboard)
-    for name in (custom_model.name for custom_model in leaderboard.suite.custom_models):
-        own = [comparison.verdict for comparison in comparisons if comparison.custom_model == name]
+    lines, comparisons = [], find_comparisons(leaderboard)
+    for model in leaderboard.suite.custom_models:
+        own = [comparison.verdict for comparison in comparisons if comparison.custom_model == model.name]
         found = f"better in {own.count('better')}, worse in {own.count('worse')} of {len(own)} comparisons"
-        lines.append(f"{name}: {found} with the papers' models")
+        lines.append(f"{model.name}: {found} with the papers' models")
     return lines
 
 

@@ -40,8 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--results-csv", type=a_path, metavar="FILE", help="write all finished runs of the store, in timm's columns")
     add("--bibtex", type=a_path, metavar="FILE", help="write the suite's and the papers' entries, to cite them")
     options = parser.parse_args(arguments)
-    wanted = (options.run, options.results_csv, options.bibtex)
-    if (options.run is None) != (options.to is None) or all(one is None for one in wanted):
+    if (options.run is None) != (options.to is None) or not (options.run or options.results_csv or options.bibtex):
         parser.error("expected RUN with --to DIR, --results-csv FILE or --bibtex FILE")
     if options.run is not None:
         from suite.export.card import write_use

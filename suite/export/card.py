@@ -98,20 +98,16 @@ def _metadata(result: Result, info: ImageSetInfo) -> ModelCardData:
 
 
 def _find_suites(experiment: Experiment) -> list[str]:
-    """Name the suites that train this experiment, each with its scale and how that compares with the paper's."""
+    """Name the suites that train this experiment, or others' as this custom model was trained, each with its scale and
+    how that compares with the paper's."""
+    of_custom = ("model", "model_source", "model_options") if experiment.model_source else ()
+    mine = {name: getattr(experiment, name) for name in of_custom}
     found = []
     for suite in map(get_suite, list_suites()):
         for name in (*suite.profiles, "smoke"):
             profile = suite.profile(name)
-            if any(_trains(known, experiment) for known in profile.experiments()):
+            ids = (known.model_copy(**mine).configuration_id for known in profile.experiments())
+            if experiment.configuration_id in ids:
                 scale = profile.scale_note or "the paper's scale"
                 found.append(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {scale}")
     return found
-
-
-def _trains(known: Experiment, experiment: Experiment) -> bool:
-    """Whether a suite's experiment is this one, or this one is a custom model that was trained as it is."""
-    if experiment.model_source is not None:
-        mine = {name: getattr(experiment, name) for name in ("model", "model_source", "model_options")}
-        known = known.model_copy(update=mine)
-    return known.configuration_id == experiment.configuration_id

@@ -7,7 +7,6 @@ reads it wherever it comes from this suite. The weights never pass through pickl
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,11 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
     """
     try:
         config = read_json((folder / CONFIG).read_bytes())
-        ours = _check_version(config, folder)
+        ours = config.get(_PART)
+        if not isinstance(ours, dict):
+            raise RecordError(f"{folder / CONFIG} has no part {_PART!r}: it was not exported by this suite; use timm")
+        if (version := ours["version"]) > _VERSION:
+            raise RecordError(f"{folder / CONFIG} is of version {version}, expected {_VERSION}: update the suite")
         if ours["is_timms"]:
             import timm  # after suite.models, which makes torchvision importable
 
@@ -122,15 +125,6 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise RecordError(f"cannot load {folder}: {str(error).splitlines()[0]}. Export the run again.") from error
     return network.eval()
-
-
-def _check_version(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    ours = config.get(_PART)
-    if not isinstance(ours, dict):
-        raise RecordError(f"{folder / CONFIG} has no part {_PART!r}: it was not exported by this suite; use timm")
-    if ours["version"] > _VERSION:
-        raise RecordError(f"{folder / CONFIG} is of version {ours['version']}, expected {_VERSION}: update the suite")
-    return ours
 
 
 def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | None) -> dict[str, Any]:

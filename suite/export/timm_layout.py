@@ -19,8 +19,6 @@ from suite.spec.experiment import Experiment
 
 # timm fixes a ConvMixer's sizes by its name: width, depth, kernel and patch. Its convmixer_768_32 has a ReLU.
 _CONVMIXERS = {(1536, 20, 9, 7): "convmixer_1536_20", (1024, 20, 9, 14): "convmixer_1024_20_ks9_p14"}
-
-
 _TRANSFORMER = {"first_conv": "patch_embed.proj", "classifier": "head", "fixed_input_size": True}
 
 

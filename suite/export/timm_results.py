@@ -3,9 +3,9 @@
 """
 
 import contextlib
-import csv
-import io
 from collections.abc import Iterable
+
+import pandas as pd
 
 from imagesets.prepared import find_info
 from suite.base.errors import SpecError
@@ -26,11 +26,8 @@ def render_timm_results(results: Iterable[Result]) -> str:
     ``model`` is the run's id. What a run has not, such as the speed of a training that did not take place, is empty;
     so is what only its image set tells, where that does not lie here.
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_line(result) for result in sorted(results, key=lambda result: -result.top1_percent))
-    return text.getvalue()
+    lines = [_line(result) for result in sorted(results, key=lambda result: -result.top1_percent)]
+    return str(pd.DataFrame(lines, columns=COLUMNS, dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
 def _line(result: Result) -> dict[str, object]:

@@ -6,7 +6,7 @@ A custom model is trained by the recipe and on the data of the row's first model
 columns of a table are image sets or shares of them, it has a column of each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
@@ -51,33 +51,33 @@ def with_custom_models(suite: Suite, custom_models: Sequence[CustomModel], profi
     return suite
 
 
-def _enter(suite: Suite, custom_model: CustomModel, scales: Iterable[ProfileName]) -> Suite:
-    columns: dict[str, dict[str, None]] = {table.name: {} for table in suite.tables}
-    profiles = {**suite.profiles}
-    for scale in scales:
-        profile = profiles[scale]
-        entries = [entry for table in suite.tables for entry in _entries(suite, profile, table, custom_model)]
-        for entry in entries:
-            table = suite.table(entry.table)
+def _enter(suite: Suite, custom_model: CustomModel, scales: Sequence[ProfileName]) -> Suite:
+    tables, profiles = [], {**suite.profiles}
+    for table in suite.tables:
+        columns: dict[str, None] = {}
+        for scale in scales:
+            profile = profiles[scale]
+            entries = list(_entries(suite, profile, table, custom_model))
+            own = dict.fromkeys(column for entry in entries for column in entry.columns)
             taken = {column for other in suite.entries_of(profile, table) for column in other.columns}
-            for column in taken.union(derived.column for derived in table.derived).intersection(entry.columns):
+            for column in taken.union(derived.column for derived in table.derived).intersection(own):
                 raise SpecError(f"{table.item} has a column {column} already: give the custom model another name")
-            columns[table.name] |= dict.fromkeys(entry.columns)
-        profiles[scale] = profile.model_copy(entries=(*profile.entries, *entries))
-    if not any(columns.values()):
+            columns |= own
+            profiles[scale] = profile.model_copy(entries=(*profile.entries, *entries))
+        tables.append(table.model_copy(custom_columns=(*table.custom_columns, *columns)))
+    if tables == list(suite.tables):
         raise SpecError(
             f"suite {suite.name} trains no model from its own start, so that {custom_model.name} has no row to enter"
         )
-    tables = tuple(
-        table.model_copy(custom_columns=(*table.custom_columns, *columns[table.name])) for table in suite.tables
-    )
-    entered = (*suite.custom_models, custom_model)
-    return suite.model_copy(tables=tables, profiles=profiles, custom_models=entered)
+    return suite.model_copy(tables=tables, profiles=profiles, custom_models=(*suite.custom_models, custom_model))
 
 
 def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomModel) -> Iterator[Entry]:
-    """Stand in the place of each row's first model on each of the row's data."""
-    by_row = _references(suite.entries_of(profile, table))
+    """Stand in the place of each row's first model that is trained from its own start, on each of the row's data."""
+    by_row: dict[Row, dict[tuple[object, ...], Entry]] = {}
+    for entry in suite.entries_of(profile, table):
+        if entry.experiment.kind in ("training", "distillation") and not entry.beside:
+            by_row.setdefault(entry.row, {}).setdefault(data_of(entry.experiment), entry)
     has_one_set = all(len(references) == 1 for references in by_row.values())
     for reference in (one for references in by_row.values() for one in references.values()):
         if beside := _name_columns(reference, custom_model.name, has_one_set):
@@ -104,16 +104,6 @@ def _replace_model(custom_model: CustomModel, reference: Experiment) -> Experime
         model_options=custom_model.options,
         recipe=recipe,
     )
-
-
-def _references(entries: Iterable[Entry]) -> dict[Row, dict[tuple[object, ...], Entry]]:
-    """By row and data the first entry whose model is trained from its own start."""
-    found: dict[Row, dict[tuple[object, ...], Entry]] = {}
-    for entry in entries:
-        experiment = entry.experiment
-        if experiment.kind in ("training", "distillation") and not entry.beside:
-            found.setdefault(entry.row, {}).setdefault(data_of(experiment), entry)
-    return found
 
 
 def data_of(experiment: Experiment) -> tuple[object, ...]:

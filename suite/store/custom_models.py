@@ -20,25 +20,13 @@ def record_name(custom_model: CustomModel) -> str:
     return f"{FOLDER}/{custom_model.name}-{custom_model.digest}.json"
 
 
-def record_custom_models(store: Path, custom_models: Sequence[CustomModel]) -> None:
-    """Record custom models, each with the boards that it was entered on before."""
-    with locked_folder(store / FOLDER) if custom_models else contextlib.nullcontext():
-        for custom_model in custom_models:
-            place, known = store / record_name(custom_model), _read(store)
-            same = {path: other for path, other in known.items() if record_name(other) == record_name(custom_model)}
-            for other in same.values():
-                custom_model = custom_model.joined_with(other)
-            _write(place, custom_model)
-            for path in same.keys() - {place}:  # of an older name
-                path.unlink()
-
-
-def make_place(store: Path, custom_models: Sequence[CustomModel]) -> list[CustomModel]:
-    """Take their boards from other models of their names, and from other names of the same models; return these.
+def record_custom_models(store: Path, custom_models: Sequence[CustomModel]) -> list[CustomModel]:
+    """Record custom models, each with the boards that it was entered on before; returns those whose boards they took:
+    other models of their names, and other names of the same models.
 
     To refuse them would ask for a new name after every edit of a model. Runs stay.
     """
-    found = []
+    displaced = []
     with locked_folder(store / FOLDER) if custom_models else contextlib.nullcontext():
         for path, other in _read(store).items():
             if any(record_name(one) == record_name(other) for one in custom_models):
@@ -46,12 +34,20 @@ def make_place(store: Path, custom_models: Sequence[CustomModel]) -> list[Custom
             others = [one for one in custom_models if one.name == other.name or one.digest == other.digest]
             left = [board for board in other.boards if not any(board in one.boards for one in others)]
             if len(left) < len(other.boards):
-                found.append(other)
+                displaced.append(other)
                 if left or other.suites:
                     _write(path, other.model_copy(boards=left))
                 else:
                     path.unlink()
-    return found
+        for custom_model in custom_models:
+            place = store / record_name(custom_model)
+            same = {path: other for path, other in _read(store).items() if store / record_name(other) == place}
+            for other in same.values():
+                custom_model = custom_model.joined_with(other)
+            _write(place, custom_model)
+            for path in same.keys() - {place}:  # of an older name
+                path.unlink()
+    return displaced
 
 
 def _write(path: Path, custom_model: CustomModel) -> None:

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from imagesets.loader import ImageLoader
 from launchers.evaluate import COLUMNS, _write_board, main
 from suite.base.files import sha256_of
-from suite.evaluation.networks import _synsets
+from suite.evaluation import _synsets
 from suite.training.distributed import Ranks
 from suite.training.measure.evaluate import evaluate
 

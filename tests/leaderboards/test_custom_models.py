@@ -17,7 +17,7 @@ from suite.base.errors import RecordError, RunError, SpecError
 from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel, ModelSource, hash_source
-from suite.store.custom_models import make_place, read_custom_models, record_custom_models
+from suite.store.custom_models import read_custom_models, record_custom_models
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import find_runs, list_configurations
 
@@ -140,9 +140,7 @@ def changed(**new):
 
 
 def enter(store, custom_model, board):
-    entered = [custom_model.model_copy(update={"boards": (board,)})]
-    make_place(store, entered)
-    record_custom_models(store, entered)
+    record_custom_models(store, [custom_model.model_copy(update={"boards": (board,)})])
 
 
 def test_an_edited_model_takes_the_place_of_the_one_before_on_one_board_alone(table2, finish_in, tmp_path):
@@ -284,8 +282,7 @@ def test_two_grids_that_enter_a_model_at_once_keep_both_its_boards(tmp_path):
 
 def test_a_model_that_stands_on_a_board_by_two_names_takes_no_place_of_itself(tmp_path):
     entered = [changed(name=name, boards=("a/laptop",)) for name in ("one", "two")]
-    record_custom_models(tmp_path, entered)
-    assert make_place(tmp_path, entered) == []
+    assert [record_custom_models(tmp_path, entered) for _ in range(2)] == [[], []]
 
 
 def test_a_full_disk_leaves_the_record_of_a_model_as_it_was(tmp_path, monkeypatch):
@@ -299,5 +296,5 @@ def test_a_full_disk_leaves_the_record_of_a_model_as_it_was(tmp_path, monkeypatc
         record_custom_models(tmp_path, [MINE.model_copy(update={"boards": ("b/laptop",)})])
     other = MINE.model_copy(update={"options": {"dim": 16}, "boards": ("a/laptop",)})
     with pytest.raises(RunError):
-        make_place(tmp_path, [other, MINE.model_copy(update={"name": "ours", "boards": ("a/laptop",)})])
+        record_custom_models(tmp_path, [other, MINE.model_copy(update={"name": "ours", "boards": ("a/laptop",)})])
     assert [one.boards for one in read_custom_models(tmp_path)] == [("a/laptop", "c/laptop")]

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from launchers.grid import main as grid
-from leaderboards.auditing.retraining import Conditions, Retraining
+from leaderboards.auditing.retraining import Retraining
 from leaderboards.auditing.sandbox import Limits, check_sandbox
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.entries import with_entries
@@ -130,6 +130,7 @@ def test_a_program_that_prints_escapes_or_makes_links_is_not_trained_and_steers_
 
 def test_a_run_that_takes_too_long_is_ended(harmful, tmp_path):
     run = next(iter(list_runs(harmful)))
-    conditions = Conditions(Limits(minutes=0.01), tmp_path / "data", is_sandboxed=True)
-    found = Retraining(harmful, tmp_path / "again", conditions).recompute(RunDirectory(run.path))
+    limits = Limits(minutes=0.01)
+    retraining = Retraining(harmful, tmp_path / "again", tmp_path / "data", limits, is_sandboxed=True)
+    found = retraining.recompute(RunDirectory(run.path))
     assert (found.outcome, found.reason) == ("not trained", "it was ended after 0.01 minutes")
