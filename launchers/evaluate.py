@@ -19,6 +19,7 @@ from leaderboards.text.notation import NOTHING
 from leaderboards.text.records import render_records
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
+from suite.base.errors import DataError
 from suite.base.exit_codes import Exit
 from suite.base.files import locked_folder, read_file, write_atomically
 from suite.base.reading import unreadable
@@ -79,11 +80,14 @@ def _evaluate(options: argparse.Namespace) -> list[dict[str, object]]:
     tested = open_timm(options.run, options.weights) if options.weights else open_run(run, options.data_dir)
     ranks, lines = distributed.start(Resources(device=options.device)), []
     tested.network.to(ranks.device)
+    source = "/".join(options.source.resolve().parts[-2:])  # sets have folders of the same names, such as val
     for one in read_sources(options.source, tested.classes, options.images):
-        line = {"network": tested.name, "source": options.source.name, "part": one.part}
+        line: dict[str, object] = {"network": tested.name, "source": source, "part": one.part}
         line |= {"classes": len(one.among or tested.classes), **tested.evaluate(one, ranks)}
         lines.append(line | {"own_top1_percent": tested.own_top1_percent})
     distributed.stop()
+    if not lines:
+        raise DataError(f"{options.source} holds no test set")
     return lines
 
 

@@ -35,7 +35,7 @@ def read_entry(folder: Path) -> EntryFile:
             raise ValueError(f"it names the entry {entry.name!r}, and its folder is {folder.resolve().name!r}")
         check_name("suite", entry.suite, list_suites())  # a suite of its own would be a program
         get_suite(entry.suite).profile(entry.profile)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise unreadable(path, error, "Make the entry again with `convolutional-prior submit`.") from error
     return entry
 

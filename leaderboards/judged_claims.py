@@ -7,6 +7,7 @@ judged at a scale whose profile fills all of its places.
 import contextlib
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,10 +103,11 @@ def judge(
 
 
 def _level(claim: Claim, num_seeds: int, find_leaderboard: FindLeaderboard) -> float:
-    """The level of a claim's test by the looks of its suites' frozen plans: of the first that has so many seeds."""
+    """The level of a claim's test by the looks of its suites' frozen plans: of the first that has so many seeds, else
+    of the last."""
     plans = [found.plan for suite in claim.suites if (found := find_leaderboard(suite)) and found.plan]
-    of_looks = (zip(plan.looks, levels(plan.looks), strict=True) for plan in plans)
-    return min((level for looks in of_looks for seeds, level in looks if seeds >= num_seeds), default=SIGNIFICANCE)
+    of_plans = [levels(plan.looks)[min(bisect_left(plan.looks, num_seeds), len(plan.looks) - 1)] for plan in plans]
+    return min(of_plans, default=SIGNIFICANCE)
 
 
 def _ask(

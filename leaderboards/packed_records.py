@@ -140,7 +140,7 @@ class _Decompressed(lzma.LZMAFile):
 
 
 def _find_fault(member: tarfile.TarInfo) -> str:
-    if not _MEMBER.fullmatch(member.name):
+    if not (_MEMBER.fullmatch(member.name) and member.name.isprintable()):
         return "which is no record"
     most = _MOST_OF_LARGE if member.name.endswith(_LARGE) else _MOST_AT_ONCE
     return f"of {member.size:,} bytes, expected at most {most:,}" if member.size > most else ""

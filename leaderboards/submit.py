@@ -23,7 +23,7 @@ from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
-from suite.base.files import write_atomically
+from suite.base.files import sha256_of, write_atomically
 from suite.base.reading import describe
 from suite.papers import get_suite
 
@@ -53,6 +53,9 @@ def submit(args: argparse.Namespace, console: Console) -> Path:
     folder: Path = args.out / args.name
     if folder.exists():
         raise SpecError(f"{folder} is there already: choose another --name, or delete it")
+    same = [path.parent.name for path in args.out.glob(f"*/{RECORDS}") if sha256_of(path) == digest]
+    if same:
+        raise RecordError(f"these records are entered already, as {same[0]}")
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", dir=args.out) as temporary:
         partial = Path(temporary, args.name)  # read_entry compares the name

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import random
 import secrets
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from suite.base.exit_codes import Exit
 from suite.base.files import default_data_dir, sha256_of, write_atomically
 from suite.plugins.find_plugin import check_version
 from suite.spec.experiment import Experiment, with_ancestors
+from suite.store.predictions import FIRST_WITH_PREDICTIONS
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
 
@@ -58,7 +60,8 @@ def verify(target: Path, console: Console, args: argparse.Namespace | None = Non
         runs: list[RunDirectory] = []
         try:
             store = stack.enter_context(unpacked(packed))
-            runs, checks = list(list_runs(store)), (*entry, *check_records(store))
+            oldest_form = FIRST_WITH_PREDICTIONS if entry else 1
+            runs, checks = list(list_runs(store)), (*entry, *check_records(store, oldest_form))
         except RecordError as error:
             checks = (*entry, CheckedPart(part="records", num_checked=1, problems=(str(error),)))
         _print_checks(checks, console)
@@ -93,9 +96,12 @@ def _train_sample(
         check_sandbox()
         args.device = "cpu"
     data_dir, limits = absolute(args.data_dir or default_data_dir()), Limits(args.minutes, args.memory_gb)
-    with tempfile.TemporaryDirectory() as folder:
+    folder = tempfile.mkdtemp()
+    try:
         retraining = Retraining(store, Path(folder), data_dir, limits, args.sandbox, args.device)
         sample = tuple(map(retraining.recompute, drawn))
+    finally:  # a stranger's program may have made folders that are nested too deeply for shutil
+        subprocess.run(["rm", "-rf", "--", folder], check=False)
     is_sound, odds = all(run.outcome in PASSED for run in sample), find_odds(len(drawn), len(runs))
     return found.model_copy(is_sound=is_sound, sample_seed=seed, sample=sample, odds=odds)
 
@@ -181,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     how.add_argument("--sandbox", action="store_true", help="train by bubblewrap without network and secrets, limited")
     how.add_argument("--trust", action="store_true", help="train custom models without a sandbox: you have read them")
     args = parser.parse_args(arguments)
+    if args.report and not args.report.parent.is_dir():
+        raise SpecError(f"--report {args.report}: there is no folder {args.report.parent}")
     console = Console(highlight=False, markup=False)
     found = verify(args.target, console, args)
     if args.report:

@@ -36,6 +36,7 @@ from imagesets.prefetch import stream_batches
 from imagesets.prepared import find_info, find_prepared
 from suite.base.errors import DataError, SpecError
 from suite.base.files import sha256_of
+from suite.base.reading import describe
 from suite.export.folder import finished_result
 from suite.plugins.find_plugin import find_model
 from suite.store.run_directory import RunDirectory
@@ -86,19 +87,24 @@ def read_sources(source: Path, classes: Sequence[str], images: Path | None) -> I
                     yield from _read_array(path)
         else:
             yield from _read_folders(source, source, classes)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{source} cannot be read as a test set: {error}") from error
+    except (OSError, ValueError, TypeError, AttributeError, EOFError) as error:
+        raise DataError(f"{source} cannot be read as a test set: {describe(error)}") from error
 
 
 def _read_array(path: Path) -> Iterator[TestSet]:
     of_its_own = path.with_name(path.name.replace("_data.npy", "_labels.npy"))
     is_in_parts = of_its_own == path
     labels_path = path.with_name("labels.npy") if is_in_parts else of_its_own
-    pixels, labels = np.load(path, mmap_mode="r"), np.load(labels_path).astype(np.int64)
+    pixels, labels = np.load(path, mmap_mode="r"), np.load(labels_path).astype(np.int64, casting="same_kind")
     side = pixels.shape[1] if pixels.ndim == 4 else 0
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), side, side, 3):
         raise DataError(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 squares for {len(labels)} labels")
-    share = len(labels) // (_SEVERITIES if is_in_parts else 1)
+    num_parts = _SEVERITIES if is_in_parts else 1
+    share = len(labels) // num_parts
+    if labels.ndim != 1 or not share or len(labels) % num_parts:
+        raise DataError(
+            f"{labels_path} has the shape {labels.shape}, expected a label an image in {num_parts} equal parts"
+        )
     for number, first in enumerate(range(0, len(labels), share), start=1):
         part = slice(first, first + share)
         yield TestSet(f"{path.stem}/{number}" if is_in_parts else "", pixels[part], labels[part])
@@ -157,8 +163,9 @@ class Tested:
 
     def evaluate(self, test_set: TestSet, ranks: Ranks) -> dict[str, float | None]:
         """Test the network on the only rank; on a part of the classes it answers by the best of these."""
-        if self.classes and (largest := test_set.labels.max()) >= len(self.classes):
-            raise DataError(f"the test set has a class {largest}, expected at most {len(self.classes) - 1}")
+        low, high = test_set.labels.min(), test_set.labels.max()
+        if low < 0 or (self.classes and high >= len(self.classes)):
+            raise DataError(f"the test set has classes {low} to {high}, expected 0 to {len(self.classes) - 1}")
         absent = set(range(len(self.classes))).difference(test_set.among) if test_set.among else ()
         places = torch.tensor(sorted(absent), dtype=torch.int64, device=ranks.device)
         labels = test_set.labels
@@ -225,7 +232,7 @@ def open_timm(words: str, weights: Path) -> Tested:
         network = timm.create_model(name)
         network.load_state_dict(timm.models.load_state_dict(str(weights), weights_only=True))
     except (RuntimeError, OSError, ValueError, UnpicklingError, SafetensorError) as error:
-        raise SpecError(f"{words} with {weights}: {str(error).splitlines()[0]}") from error
+        raise SpecError(f"{words} with {weights}: {describe(error)}") from error
     shown = timm.data.resolve_data_config(model=network)
     classes = _synsets() if network.num_classes == 1000 else tuple(map(str, range(network.num_classes)))
     crop, images = shown["crop_pct"], (shown["mean"], shown["std"])

@@ -59,6 +59,9 @@ def compare(
     other = [name for name in names if name in compared and ours.get(name) != theirs.get(name)]
     if kept and not other and all(a == b for a, b in kept):
         return "equal bits", ""
+    is_by_cpus = mine.threads_per_rank and its.threads_per_rank
+    if is_by_cpus and mine.weights_sha256 == its.weights_sha256 != "" and mine.top1_percent != its.top1_percent:
+        return "differs", f"equal weights have {its.top1_percent:g} % and not {mine.top1_percent:g} %"
     if off := [name for name in other if not _are_close(name, ours.get(name, []), theirs.get(name, []))]:
         said = [f"{name} is {_show(ours.get(name))}, trained again {_show(theirs.get(name))}" for name in off]
         said[_MOST_NAMED:] = [f"and {len(off) - _MOST_NAMED} more"] if len(off) > _MOST_NAMED else []

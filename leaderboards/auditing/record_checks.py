@@ -23,7 +23,7 @@ from suite.spec.tuning import Tuning
 from suite.store.custom_models import FOLDER as CUSTOM_MODELS
 from suite.store.frozen_plan import FOLDER as PLANS
 from suite.store.frozen_plan import plan_path, read_plan_file, read_plans
-from suite.store.predictions import FIRST_WITH_PREDICTIONS, read_predictions
+from suite.store.predictions import FIRST_WITH_PREDICTIONS, NOT_COUNTED, read_predictions
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import list_runs
@@ -48,8 +48,10 @@ _ROUNDING = 1e-9
 _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder's name
 
 
-def check_records(store: Path) -> list[CheckedPart]:
-    """Check all runs, plans and custom models of a store that packed records were unpacked to."""
+def check_records(store: Path, oldest_form: int = 1) -> list[CheckedPart]:
+    """Check all runs, plans and custom models of a store that packed records were unpacked to; results of forms before
+    the oldest that is taken are a problem."""
+    by_weights: dict[str, str] = {}  # the first run that has them
     found: dict[str, list[str]] = {part: [] for part in PARTS}  # all that was checked, "" where it is as it should be
 
     def check(part: str, name: str, find: Callable[..., str | None], *given: object) -> None:
@@ -64,12 +66,22 @@ def check_records(store: Path) -> list[CheckedPart]:
         for path in sorted((store / folder).glob("*.json")):
             check(part, path.name, _find_other_form, path)
     for run in list_runs(store):
-        check("result", run.id, lambda run: "" if run.read_result() else "it has no result.json", run)
+        check("result", run.id, _find_no_result, run, oldest_form)
         if not found["result"][-1]:
             result = run.read_result()
+            assert result is not None
+            if (first := by_weights.setdefault(result.weights_sha256 or run.id, run.id)) != run.id:
+                found["identity"].append(f"{run.id}: its weights are those of {first}")
             for part, find in _FINDERS.items():
                 check(part, run.id, find, run, result)
     return [CheckedPart(part=part, num_checked=len(of), problems=tuple(filter(None, of))) for part, of in found.items()]
+
+
+def _find_no_result(run: RunDirectory, oldest_form: int) -> str:
+    if (result := run.read_result()) is None:
+        return "it has no result.json"
+    older = f"it is of form {result.format_version}, expected {oldest_form} or newer"
+    return older if result.format_version < oldest_form else ""
 
 
 def _find_other_form(path: Path) -> str:
@@ -152,8 +164,11 @@ def _find_other_predictions(run: RunDirectory, result: Result) -> str | None:
     if found is None:
         is_needed = result.format_version >= FIRST_WITH_PREDICTIONS or run.predictions_path.exists()
         return "result.json names no predictions" if is_needed else None
-    is_whole = len(found.predicted) == len(found.labels) == result.num_test_images
-    return "" if is_whole else f"{len(found.predicted)} predictions, expected {result.num_test_images}"
+    if not len(found.predicted) == len(found.labels) == result.num_test_images:
+        return f"{len(found.predicted)} predictions, expected {result.num_test_images}"
+    if (num_skipped := int((found.predicted == NOT_COUNTED).sum())) > result.num_corrupt_images:
+        return f"{num_skipped} images without one, result.json has {result.num_corrupt_images} that cannot be decoded"
+    return ""
 
 
 def _find_other_maps(run: RunDirectory, result: Result) -> str | None:

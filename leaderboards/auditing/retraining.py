@@ -34,6 +34,7 @@ from suite.store.run_directory import RunDirectory
 TODAY = "today"
 _ROOT = Path(__file__).parents[2]
 _TAIL_BYTES = 2000
+_MOST_A_CORE = 8  # threads that packed records may ask for
 _FIRST_WITH_THREADS = 4  # format of results, which have a number of threads wherever a CPU computed
 
 
@@ -99,6 +100,9 @@ class Retraining:
         """Train one run; returns the code's commit or "today", and why it has no result or ""."""
         run, record = self._directory(experiment), RunDirectory.of(self.records, experiment)
         claimed = record.read_result() if record.path.is_dir() else None
+        if claimed and claimed.num_ranks * max(1, claimed.threads_per_rank) > _MOST_A_CORE * (os.cpu_count() or 1):
+            asked = f"{claimed.num_ranks} ranks of {claimed.threads_per_rank} threads"
+            return "", f"it had {asked}, more than {_MOST_A_CORE} for each core of this machine"
         code, name = copy_code(claimed.commit if claimed else "", self.folder / "code")
         run.create(experiment)
         if claimed:  # as older code can read it
@@ -109,7 +113,7 @@ class Retraining:
                 self._execute(run, experiment, self._resources(claimed), code, log)
         except subprocess.TimeoutExpired:
             return name, f"it was ended after {self.limits.minutes:g} minutes"
-        if any(path.is_symlink() for path in run.path.rglob("*")):
+        if any(path.is_symlink() for path in run.path.iterdir()):  # where all lies that is read
             return name, "it made links in its folder, which lead to what is none of its own"
         try:
             if run.read_result() is not None:

@@ -31,6 +31,8 @@ def decompress(data: bytes, codec: str) -> bytes:
     """A page's bytes, or of snappy any run of its fragments, without the length before; ValueError for broken ones."""
     pyarrow = import_pyarrow()
     try:
+        if codec == "LZ4":  # whose pages are blocks without their length
+            raise ValueError("pages compressed by LZ4 are not read here: write it with snappy or zstd")
         if codec != "SNAPPY":
             return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(data), codec.lower()).read())
         *_, (end, num_bytes) = _walk_snappy(data)

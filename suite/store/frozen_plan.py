@@ -7,10 +7,11 @@ says whether it is as frozen. Records that are packed for others carry it along.
 import contextlib
 import hashlib
 from collections.abc import Sequence, Set
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from suite.base.errors import RunError
 from suite.base.files import naming_disk_errors, read_file, write_atomically
@@ -46,6 +47,16 @@ class FrozenPlan(Frozen):
     max_seeds: int | None = None
     configurations: tuple[str, ...]
     claims: tuple[Claim, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if datetime.fromisoformat(self.frozen_at).tzinfo is None:
+            raise ValueError(f"frozen_at is {self.frozen_at}, expected a time with its zone")
+        if [*self.looks] != sorted({*self.looks}) or self.looks[0] < 1 or self.looks[-1] != len(self.seeds):
+            raise ValueError(
+                f"looks are {self.looks}, expected rising numbers up to that of the {len(self.seeds)} seeds"
+            )
+        return self
 
     @property
     def sha256(self) -> str:

@@ -66,9 +66,60 @@ def test_each_corruption_and_severity_of_cifar_10_c_is_a_line_of_the_board(run, 
     assert [line["part"] for line in lines] == [f"{name}/{n}" for name in ("fog", "snow") for n in range(1, 6)]
     with (tmp_path / "leaderboards/other_sets.csv").open() as file:
         board = list(csv.DictReader(file))
-    assert [(line["network"], line["source"], line["images"]) for line in board] == [(run.id, "CIFAR-10-C", "20")] * 10
+    assert [(line["network"], line["source"], line["images"]) for line in board] == [
+        (run.id, f"{tmp_path.name}/CIFAR-10-C", "20")
+    ] * 10
     assert main([run.id, "--source", str(folder / "fog.npy"), "--runs", str(tmp_path)]) == 0
     assert "fog/5" in capsys.readouterr().out
+
+
+def test_sets_of_one_folder_name_have_lines_of_their_own(run, tmp_path, capsys):
+    run, *_ = run
+    for count, name in enumerate(("one", "two"), start=1):
+        draw_images(tmp_path / name / "val", ["0", "1"], count=count)
+        call(capsys, run.path, "--source", tmp_path / name / "val", "--runs", tmp_path)
+    with (tmp_path / "leaderboards/other_sets.csv").open() as file:
+        assert {line["source"]: line["images"] for line in csv.DictReader(file)} == {"one/val": "2", "two/val": "4"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (np.array([-1] + [0] * 9), "the test set has classes -1 to 0, expected 0 to 9"),
+        (np.full(10, 0.7), "cannot be read as a test set: Cannot cast"),
+        (np.zeros((10, 1), int), "has the shape (10, 1), expected a label an image"),
+        (np.int64(3), "cannot be read as a test set"),
+        (None, "cannot be read as a test set"),
+    ],
+)
+def test_labels_that_are_none_are_refused_in_a_line(run, tmp_path, capsys, labels, words):
+    run, _, pixels, *_ = run
+    np.save(tmp_path / "x_data.npy", pixels[:10])
+    if labels is None:
+        (tmp_path / "x_labels.npy").write_bytes(b"")
+    else:
+        np.save(tmp_path / "x_labels.npy", labels)
+    assert main([run.id, "--source", str(tmp_path / "x_data.npy"), "--runs", str(tmp_path)]) == 1
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_part_of_the_severities_and_a_folder_without_any_are_refused(run, tmp_path, capsys):
+    run, _, pixels, *_ = run
+    folder = tmp_path / "CIFAR-10-C"
+    folder.mkdir()
+    np.save(folder / "labels.npy", np.zeros(12, int))
+    words = [run.id, "--source", str(folder), "--runs", str(tmp_path)]
+    assert main(words) == 1
+    assert "CIFAR-10-C holds no test set" in capsys.readouterr().err
+    np.save(folder / "fog.npy", pixels[:12])
+    assert main(words) == 1
+    assert "expected a label an image in 5 equal parts" in " ".join(capsys.readouterr().err.split())
+
+
+def test_weights_that_are_not_there_are_named(tmp_path, capsys):
+    words = ["--weights", str(tmp_path / "x.safetensors"), "--source", "s", "--runs", str(tmp_path)]
+    assert main(["timm:resnet18", *words]) == 2
+    assert "timm:resnet18 with " in capsys.readouterr().err
 
 
 def test_folders_of_classes_by_number_or_name_are_read_and_a_part_of_them_is_told_apart_alone(run, tmp_path, capsys):

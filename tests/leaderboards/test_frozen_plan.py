@@ -207,7 +207,7 @@ def test_of_two_plans_that_are_frozen_at_once_one_is_refused(store, tmp_path):
 
     def freeze(seeds):
         with contextlib.suppress(RunError):
-            write_plan(paths, plan.model_copy(seeds=seeds))
+            write_plan(paths, plan.model_copy(seeds=seeds, looks=(1,)))
             return seeds
 
     with ThreadPoolExecutor(8) as pool:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from collections import namedtuple
 
 import numpy as np
@@ -91,6 +92,18 @@ def test_the_copies_give_the_same_numbers_also_without_the_set(data_dir, tmp_pat
     attempt = json.loads(run.attempts_path.read_text().splitlines()[-1])
     assert attempt["staging_s"] > 0
     assert read_beat(run).phase == "start"
+
+
+def test_a_zip_of_both_splits_is_copied_once(data_dir, tmp_path, run):
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        for path in sorted((data_dir / "originals").rglob("*.png")):
+            archive.write(path, path.relative_to(data_dir / "originals"))
+    out = tmp_path / "out"
+    source = str(tmp_path / "photos.zip")
+    assert prepare(["--dataset", "photos", "--source", source, "--in-place", "--out", str(out)]) == 0
+    image_set = ImageSet(out / "photos/in_place", read_manifest(out / "photos/in_place"))
+    assert [copy.name for copy in image_set.copies()].count("photos.zip") == 1
+    assert stage(run, out, tmp_path / "node", "in_place").data_dir.startswith(str(tmp_path / "node"))
 
 
 def test_a_set_of_one_file_that_was_fetched_is_copied_too(tmp_path):

@@ -28,6 +28,10 @@ class Files(Sink):
             num_bytes.append(len(image.data))
         return Finished(places={"num_bytes": num_bytes}, names=names)
 
+    def has(self, portion: Portion, finished: Finished) -> bool:
+        paths = [self.ready / name for name in finished.names or ()]
+        return [path.stat().st_size if path.exists() else -1 for path in paths] == finished.places["num_bytes"]
+
 
 def _make_sink(original: Original, output: Output) -> Sink:
     are_files = original.samples["train"].root is not None

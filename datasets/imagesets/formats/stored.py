@@ -43,6 +43,7 @@ class StoredImages:
     stored_side: int | None = None
 
     def __init__(self, index: Index, root: Path, files: Sequence[Path | str] = ()) -> None:
+        self._descriptors: dict[int, int] = {}
         self._index, self.labels, self.sizes = index, index.labels, index.sizes
         self._crc32s = index.places.get("crc32")
         self._is_unread = np.ones(len(index.labels), bool)
@@ -51,7 +52,6 @@ class StoredImages:
         self._places = np.stack([places[name] for name in (PLACE if files else ["num_bytes"])], axis=1)
         if files and self._places[:, 0].max(initial=-1) >= len(files):
             raise stale(f"{root} has {len(files)} files of this split by its manifest, its index names more")
-        self._descriptors: dict[int, int] = {}
         self._opening = threading.Lock()
         _allow_files(len(files))
         self._rows = self._map_rows() if len(files) == 1 and not is_address(self._files[0]) else None

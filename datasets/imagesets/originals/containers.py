@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from imagesets.manifest import MANIFEST, SPLITS, Split, split_word
 from imagesets.originals.samples import Original, OriginalSamples, list_some, sort_classes
 from suite.base.errors import DataError
+from suite.base.far.remote import RefusedError
 from suite.base.files import read_file
 
 Files = dict[Split, list[Path]]
@@ -150,7 +151,7 @@ def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Lis
     samples: dict[Split, OriginalSamples] = {}
     for split in SPLITS:
         samples[split] = _join(found[split], classes, num_classes, options.num_kept)
-    num_found = options.num_kept or num_classes or 1 + max(int(one.labels.max(initial=-1)) for one in samples.values())
+    num_found = options.num_kept or num_classes or 1 + max(int(one.labels.max(initial=0)) for one in samples.values())
     for split, kept in samples.items():
         with_images = np.unique(kept.labels).tolist()
         if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
@@ -220,7 +221,7 @@ def _read_manifest(folder: Path, notes: list[str]) -> tuple[str, ...]:
     """The names in a manifest of ours; one of others is passed over."""
     try:
         found = json.loads(read_file(folder / MANIFEST))
-    except FileNotFoundError:
+    except (FileNotFoundError, RefusedError):
         return ()
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{folder / MANIFEST} cannot be read: {error!r:.300}") from error

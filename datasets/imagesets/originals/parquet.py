@@ -29,14 +29,15 @@ def _list(path: Path, file: Any, parquet: Any) -> Listed:
     leaves = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
     column = f"{image}.bytes" if f"{image}.bytes" in leaves else image
     kinds = [str(schema.field(name).type) for name in (image, label)]
-    if column not in leaves or "binary" not in kinds[0] or "int" not in kinds[1]:
+    if column not in leaves or "binary" not in kinds[0] or "int" not in kinds[1] or "string" in kinds[1]:
         raise DataError(
             f"{path} has {image} of type {kinds[0]} and {label} of type {kinds[1]}, expected the bytes of encoded "
             "images (binary, or struct<bytes: binary, path: string>) and whole numbers. Convert it to class folders."
         )
     labels, places = [np.zeros(0, np.int64)], list[tuple[int, ...]]()
     for group in range(parquet.num_row_groups):
-        table = parquet.read_row_group(group, columns=[column, label])
+        # without threads: one that still reads as Python ends would abort it
+        table = parquet.read_row_group(group, columns=[column, label], use_threads=False)
         images = table[image].combine_chunks()
         images = images.field("bytes") if column != image else images
         if images.null_count or table[label].null_count:

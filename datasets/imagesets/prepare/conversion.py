@@ -97,6 +97,8 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
     }
     if manifest.fingerprints == inputs["samples"]:
         del options["--source"]  # it was moved, or is named in another way
+    if manifest.classes != original.classes:
+        options["classes"] = (list_some(manifest.classes), list_some(original.classes))
     differing = [f"{option} {found}" for option, (found, wanted) in options.items() if found != wanted]
     if any(manifest.fingerprints.get(key, digest) != digest for key, digest in inputs["samples"].items()):
         differing.append("the images in --source have changed since" + _list_newer(original, target))

@@ -56,7 +56,7 @@ class Journal:
                 earlier = read_object(path.read_bytes())
             except (OSError, ValueError):
                 earlier = {}
-            if earlier == json.loads(text):
+            if earlier == json.loads(text) and self.ready.is_dir():
                 return None
             changed = ", ".join(key for key in earlier if earlier[key] != settings.get(key)) or None
             shutil.rmtree(self.folder)

@@ -44,6 +44,10 @@ class AbsentError(DataError):
     """An address at which there is nothing."""
 
 
+class RefusedError(DataError):
+    """An address that may not be read; object stores say so, too, of what is absent."""
+
+
 def is_address(path: str) -> bool:
     return path.startswith(SCHEMES)
 
@@ -137,7 +141,9 @@ def _try(address: str, ask: Callable[[], Returned]) -> Returned:
                 is_absent, advice = "FileNotFoundError" in names, _NO_RANGES if "Range" in str(error) else _ADVICE
                 what = _SECRET.sub("", str(error).partition("\n")[0]) or type(error).__name__
                 told = f"cannot be read: {'nothing is there (404)' if is_absent else what}{times}. {advice}"
-                raise (AbsentError if is_absent else DataError)(f"{address} {told}") from error
+                is_refused = "PermissionDeniedError" in names
+                kind = AbsentError if is_absent else RefusedError if is_refused else DataError
+                raise kind(f"{address} {told}") from error
         time.sleep(FIRST_WAIT_S * _jitter.uniform(0.5, 1.0) * 2 ** (number - 1))
     raise AssertionError("the last try returns or raises")
 

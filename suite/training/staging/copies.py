@@ -97,8 +97,9 @@ class ImageSet:
             is_here = self.manifest.shards_url is None or (self.path / name).exists()
             where = self.path if is_here else str(self.manifest.shards_url).rstrip("/")
             yield _Copy(f"{where}/{name}", name, file.num_bytes, file.sha256)
-        for containers in self.manifest.containers.values():
-            yield from (_Copy(f"{base}/{n}", n, file.num_bytes, file.sha256) for n, file in containers.items())
+        # one zip may hold both splits
+        containers = {name: file for of in self.manifest.containers.values() for name, file in of.items()}
+        yield from (_Copy(f"{base}/{n}", n, file.num_bytes, file.sha256) for n, file in containers.items())
         for split in SPLITS:
             index = read_index(self.path, split)
             for k in range(len(index.labels) if "num_bytes" in index.places else 0):

@@ -255,6 +255,8 @@ def test_a_parquet_file_that_does_not_fit_is_refused(photos: list[bytes], tmp_pa
         good.set_column(0, "image", pa.array(["a"] * 30)), r"image of type string and label of type int64, expected"
     )
     refused(good.set_column(1, "label", pa.array(["a"] * 30)), r"label of type string, expected")
+    words = pa.array(["a"] * 30).dictionary_encode()
+    refused(good.set_column(1, "label", words), r"label of type dictionary<values=string.*expected")
     refused(table_of([*rows_of(photos), (photos[0], 3)]), r"train\.parquet: image 30 has label 3, expected 0\.\.2")
     refused(table_of([*rows_of(photos), (photos[0], -1)]), r"image 30 has label -1, expected 0\.\.2")
     refused(table_of(rows_of(photos), names=["a", "b", "c"]), r"has other classes than the files before it")

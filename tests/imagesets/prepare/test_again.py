@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,24 @@ def test_an_image_that_is_replaced_between_two_halves_of_a_conversion_is_convert
             run()
     (folder / "train" / "n01440764" / "n01440764_3.JPEG").write_bytes(photos[28])
     assert photos[28] in stored(run()).encoded("train")
+
+
+def test_another_order_of_the_classes_is_another_set(run: Run, photos: list[bytes], tmp_path: Path) -> None:
+    source = tmp_path / "shards"
+    source.mkdir()
+    for split in ("train", "val"):
+        with tarfile.open(source / f"{split}-0.tar", "w") as tar:
+            for number, data in enumerate(photos[:4]):
+                for ending, content in (("jpg", data), ("cls", b"%d" % (number % 2))):
+                    member = tarfile.TarInfo(f"{number}.{ending}")
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+    (source / "classnames.txt").write_text("cat\ndog\n")
+    first = run(source=source)
+    assert run(source=source).was_there
+    (source / "classnames.txt").write_text("dog\ncat\n")
+    with pytest.raises(DataError, match=rf"classes cat, dog\). Delete {first.folder} and"):
+        run(source=source)
 
 
 def test_of_shards_that_are_source_and_target_only_the_index_is_to_be_deleted(run: Run) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,6 +88,22 @@ def test_a_killed_conversion_goes_on_and_gives_the_same_bytes(
     assert not list(folder.parent.glob(".*.partial"))
 
 
+def test_a_conversion_that_was_killed_as_it_removed_its_notes_starts_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    made = next((tmp_path / "data/pets").glob("webdataset"))
+    files = read_manifest(made).files
+    shutil.rmtree(made)
+    assert read_manifest(run().folder).files == files
+
+
 def test_what_is_done_is_not_done_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     real = work.treat_all
@@ -114,13 +131,13 @@ def test_other_settings_start_over(
     assert prepared.files() == stored(run(max_side=30, out=tmp_path / "other")).files()
 
 
-@pytest.mark.parametrize("storage_format", ["webdataset", "memory", "ffcv"])
+@pytest.mark.parametrize("storage_format", ["webdataset", "memory", "ffcv", "folder"])
 def test_a_half_made_file_that_was_cut_since_is_made_again(
     storage_format: str, run: Run, stored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_before_index(monkeypatch, run, storage_format, max_side=30)
-    for path in (tmp_path / "data" / "pets" / f".{storage_format}.partial" / "ready").iterdir():
-        path.write_bytes(path.read_bytes()[:3000])
+    for path in (tmp_path / "data" / "pets" / f".{storage_format}.partial" / "ready").rglob("*.*"):
+        path.write_bytes(path.read_bytes()[: 3000 if storage_format != "folder" else 0])
     prepared = stored(run(storage_format, max_side=30))
     assert prepared.files() == stored(run(storage_format, max_side=30, out=tmp_path / "other")).files()
 

@@ -13,7 +13,7 @@ from leaderboards.packed_records import pack_records
 from suite.base.reading import seal, unseal
 from suite.papers import get_suite
 from suite.store.frozen_plan import read_plan
-from suite.store.predictions import Predictions, write_predictions
+from suite.store.predictions import FIRST_WITH_PREDICTIONS, Predictions, write_predictions
 from suite.store.run_directory import RunDirectory
 
 EXPERIMENT = get_suite("sample_efficiency").profile("laptop").experiments()[0]
@@ -39,7 +39,14 @@ def store(finish_in, tmp_path):
         run = RunDirectory.of(store, experiment)
         run.create(experiment)
         found = write_right(run, 4000)
-        finish_in(store, experiment, found.pop("top1_percent"), plan_sha256=digest, **found)
+        finish_in(
+            store,
+            experiment,
+            found.pop("top1_percent"),
+            plan_sha256=digest,
+            format_version=FIRST_WITH_PREDICTIONS,
+            **found,
+        )
         run.append_metrics({"step": 1, "top1_percent": 40.0, "test_loss": 1.0})
         record = {"device": "cpu", "commit": "0" * 40, "packages": {"torch": "2.0"}}
         run.environment_path.write_text(json.dumps(record))

@@ -54,6 +54,12 @@ BAD = {
         lambda store, run: alter(run.result_path, format_version=RESULT_FORMAT + 1),
         "newer version of the suite",
     ),
+    "a plan of no time": (lambda store, run: alter(plan_of(store), frozen_at="yesterday"), "Invalid isoformat string"),
+    "a plan of other looks": (lambda store, run: alter(plan_of(store), looks=[3, 99]), "looks are (3, 99)"),
+    "a name in no known letters": (
+        lambda store, run: run.path.parent.rename(run.path.parent.with_name("x\udcff")),
+        "which is no record",
+    ),
     "a newer plan": (lambda store, run: alter(plan_of(store), format_version=2), "plan: sample_efficiency-laptop.json"),
     "another protocol": (
         lambda store, run: alter(run.result_path, protocol_version=PROTOCOL_VERSION + 1),

@@ -70,6 +70,28 @@ def test_an_entry_without_a_fit_name_is_misuse(enter, name, who, more, words, ca
     assert words in capsys.readouterr().err
 
 
+def test_records_are_entered_once(enter, entries, capsys):
+    assert enter("first") == 0
+    assert enter("second") == 1
+    assert "these records are entered already, as first" in capsys.readouterr().err
+    assert not (entries / "second").exists()
+
+
+def test_an_entry_names_the_predictions_of_each_run(enter, entries, run, capsys):
+    alter(run.result_path, format_version=5, predictions_sha256="")
+    run.predictions_path.unlink()
+    assert enter("first") == 1
+    assert "it is of form 5, expected 6 or newer" in capsys.readouterr().out
+    assert not (entries / "first").exists()
+
+
+def test_an_entry_that_is_nested_too_deeply_is_named_on_the_board(enter, entries, store):
+    assert enter("first") == 0
+    (entries / "first/entry.toml").write_text("a=" + "[" * 100_000)
+    assert "maximum recursion depth" in board_with(entries, store)
+    assert verify([str(entries / "first")]) == 1
+
+
 def test_no_entry_takes_the_place_of_another(enter, capsys):
     assert enter("first") == 0
     assert enter("first") == 2

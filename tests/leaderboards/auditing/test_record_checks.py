@@ -15,8 +15,10 @@ from leaderboards.auditing.retraining import find_odds
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.verify import main
 from suite.base.files import sha256_of
+from suite.store.predictions import NOT_COUNTED, Predictions, write_predictions
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT
 from suite.store.run_directory import RunDirectory
+from suite.store.run_store import list_runs
 from tests.leaderboards.auditing.conftest import EXPERIMENT, alter, write_right
 
 
@@ -42,6 +44,16 @@ def replace_predictions(run):
 def unpack_to_gigabytes(run):
     with zipfile.ZipFile(run.predictions_path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("predicted.npy", bytes(1 << 27))
+
+
+def leave_out(run):
+    """Wrong answers as if their images could not be decoded."""
+    predicted = np.full(10_000, NOT_COUNTED, np.int16)
+    predicted[:4000] = 0
+    digest = write_predictions(run, Predictions(predicted, np.zeros(10_000, np.int16)))
+    alter(run.result_path, top1_percent=100.0, best_top1_percent=100.0, top5_percent=100.0, predictions_sha256=digest)
+    run.metrics_path.unlink()
+    run.append_metrics({"step": 1, "top1_percent": 100.0, "test_loss": 1.0})
 
 
 ALTERED = {
@@ -83,6 +95,7 @@ ALTERED = {
         (lambda run: write_right(run, 4001), "its SHA-256 is not the one in result.json"),
         (lambda run: alter(run.result_path, **write_right(run, 40, 100)), "100 predictions, expected 10000"),
         (lambda run: alter(run.result_path, predictions_sha256=""), "result.json names no predictions"),
+        (leave_out, "6000 images without one, result.json has 0 that cannot be decoded"),
     ],
     "maps": [
         (lambda run: run.maps_path.write_bytes(b"no maps"), "maps.safetensors cannot be read"),
@@ -197,6 +210,20 @@ def again(run, tmp_path):
     copy = tmp_path / "again" / run.id
     shutil.copytree(run.path, copy)
     return run, RunDirectory(copy)
+
+
+def test_a_run_that_stands_for_two_seeds_is_caught(store, run):
+    for one in list_runs(store):
+        alter(one.result_path, weights_sha256="a" * 64)
+    assert problems_of(store) == {"identity": (f"{run.id[:-1]}9: its weights are those of {run.id}",)}
+
+
+def test_equal_weights_of_two_cpus_have_one_accuracy(again):
+    for one in again:
+        alter(one.result_path, threads_per_rank=4)
+    alter(again[1].result_path, best_top1_percent=40.2, **write_right(again[1], 4020))
+    outcome, reason = compare(*again, is_same_code=True, is_same_kind=False)
+    assert (outcome, reason) == ("differs", "equal weights have 40.2 % and not 40 %")
 
 
 def test_bits_have_to_be_equal_on_the_same_kind_of_machine_and_numbers_within_the_tolerance_elsewhere(again):

@@ -3,6 +3,8 @@
 import json
 import re
 import tarfile
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,11 @@ def harmful(*, num_classes, image_size, harm):
     print("\\x1b[2Jcleared")
     if harm == "link":
         os.symlink("/etc/hostname", sys.argv[1] + "/weights.safetensors")
+    if harm == "nest":
+        os.chdir(sys.argv[1])
+        for _ in range(1500):
+            os.mkdir("d")
+            os.chdir("d")
     raise RuntimeError("\\x1b]0;title\\x07 " + harm + " " + os.environ.get("SECRET", "nothing"))
 """
 SMOKE = ["--suite", "sample_efficiency", "--profile", "smoke"]
@@ -102,7 +109,7 @@ def harmful(finish_in, tmp_path):
     """Packed records of runs of a program that does harm, and their store."""
     source = ModelSource(kind="file", name="harmful", version=hash_source(HARMFUL.encode()), code=HARMFUL)
     first = get_suite("sample_efficiency").profile("smoke").experiments()[0]
-    for harm in ("print", "link"):
+    for harm in ("print", "link", "nest"):
         fields = {"model": "harmful", "model_source": source, "model_options": {"harm": harm}}
         experiment = first.model_copy(update=fields)
         run = RunDirectory.of(tmp_path / "store", experiment)
@@ -115,17 +122,28 @@ def harmful(finish_in, tmp_path):
     return tmp_path / "store"
 
 
-def test_a_program_that_prints_escapes_or_makes_links_is_not_trained_and_steers_no_terminal(
+def test_a_program_that_prints_escapes_or_makes_links_or_nests_folders_is_not_trained_and_steers_no_terminal(
     harmful, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setenv("SECRET", "of the user")
     packed = pack_folder(harmful, tmp_path / "harmful.tar.xz")
-    assert main([str(packed), "--sample", "2", "--sandbox"]) == 1
+    before = set(Path(tempfile.gettempdir()).iterdir())
+    assert main([str(packed), "--sample", "3", "--sandbox"]) == 1
+    left = {path for path in set(Path(tempfile.gettempdir()).iterdir()) - before if (path / "runs").exists()}
+    assert not left
     said = capsys.readouterr().out
     assert not re.search("[\x1b\x07]", said)
     assert r"\x1b]0;title\x07 print nothing" in said
     assert "it made links in its folder" in said
-    assert said.count("not trained") == 2
+    assert said.count("not trained") == 3
+
+
+def test_records_ask_for_no_more_processes_than_a_machine_has(harmful, tmp_path):
+    run = next(iter(list_runs(harmful)))
+    alter(run.result_path, num_ranks=100_000)
+    found = Retraining(harmful, tmp_path / "again", tmp_path / "data", Limits(), is_sandboxed=True).recompute(run)
+    assert found.outcome == "not trained"
+    assert found.reason.startswith("it had 100000 ranks of 1 threads, more than 8 for each core")
 
 
 def test_a_run_that_takes_too_long_is_ended(harmful, tmp_path):
