@@ -35,6 +35,11 @@ class IndexLine:
     def headline(self) -> Cell | None:
         return None if self.leaderboard is None else self.leaderboard.headline
 
+    @property
+    def ours(self) -> Cell | None:
+        """The headline where there are runs."""
+        return self.headline if self.cost else None
+
 
 def survey(
     store: Path, profile: str | None = None, seeds: Sequence[int] | None = None, also: tuple[str, str] | None = None

@@ -32,7 +32,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class LayerCurves:
-    """A quantity of one run's heads over its epochs: (times, heads) for each layer."""
+    """A quantity of one run's heads over its epochs: (times, heads, ...) for each layer."""
 
     epochs: Floats
     layers: tuple[Floats, ...]
@@ -80,42 +80,37 @@ def _parse_scalars(path: Path, version: object) -> Mapping[str, Floats]:
     return {name: np.array(points, dtype=np.float64) for name, points in found.items()}
 
 
-def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
-    """``nonlocality`` or ``gates`` of one run; None where it has logged none."""
-    found = _read_by_layer(run, quantity)
-    return found and LayerCurves(found[0], tuple(found[1]))
-
-
 def read_paths(run: RunDirectory) -> HeadPaths | None:
     """Where the Gaussian heads of one run were over its training; None where it has logged none.
 
     Raises:
         RecordError: its lines do not fit each other.
     """
-    centers, precisions = _read_by_layer(run, "centers"), _read_by_layer(run, "precisions")
+    centers, precisions = read_layers(run, "centers"), read_layers(run, "precisions")
     if centers is None or precisions is None:
         return None
-    num_heads = [[layer.shape[1] for layer in layers] for _, layers in (centers, precisions)]
-    if num_heads[0] != num_heads[1] or not np.array_equal(centers[0], precisions[0]):
+    shapes = [[layer.shape[:2] for layer in of.layers] for of in (centers, precisions)]
+    if shapes[0] != shapes[1] or not np.array_equal(centers.epochs, precisions.epochs):
         why = "expected centers and precisions of the same heads at the same epochs"
         raise RecordError(f"{run.metrics_path}: {why}. Delete the run's folder and train it again.")
-    num = len(centers[0])
+    num = len(centers.epochs)
     return HeadPaths(
-        centers[0],
-        tuple(layer.reshape(num, -1, 2) for layer in centers[1]),  # also where all heads were pruned
-        tuple(layer.reshape(num, -1, 3)[..., [[0, 1], [1, 2]]] for layer in precisions[1]),
+        centers.epochs,
+        tuple(layer.reshape(num, -1, 2) for layer in centers.layers),  # also where all heads were pruned
+        tuple(layer.reshape(num, -1, 3)[..., [[0, 1], [1, 2]]] for layer in precisions.layers),
     )
 
 
-def _read_by_layer(run: RunDirectory, name: str) -> tuple[Floats, list[Floats]] | None:
-    """Epochs (times,), and for each layer what was logged of its heads (times, heads, ...); None if nothing was logged.
+def read_layers(run: RunDirectory, name: str) -> LayerCurves | None:
+    """Read what one run has logged of its heads, such as ``nonlocality`` or ``gates``; None where it has logged none.
     RecordError if the lines do not fit each other."""
     lines = list({line["step"]: line for line in run.read_metrics() if line.get(name)}.values())
     if not lines:
         return None
     try:
         layers = zip(*(line[name] for line in lines), strict=True)
-        return np.array([line["epoch"] for line in lines]), [np.array(layer, dtype=np.float64) for layer in layers]
+        values = tuple(np.array(layer, dtype=np.float64) for layer in layers)
+        return LayerCurves(np.array([line["epoch"] for line in lines]), values)
     except (KeyError, ValueError) as error:
         why = f"expected an epoch, and {name} of the same layers and heads, in all lines"
         raise RecordError(f"{run.metrics_path}: {why}. Delete the run's folder and train it again.") from error

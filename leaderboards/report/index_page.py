@@ -33,7 +33,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         if line.cost or line.error:
             begun.setdefault(line.suite.name, []).append(line)
     shown = [max(of_suite, key=_weigh) for of_suite in begun.values()]
-    effects = view_effects((line.suite.headline.text, line.headline if line.cost else None) for line in shown)
+    effects = view_effects((line.suite.headline.text, line.ours) for line in shown)
     others = ([line for line in begun[one.suite.name] if line is not one] for one in shown)
     verdicts = [
         (paper, name, count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name))
@@ -55,7 +55,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
 
 def _weigh(line: IndexLine) -> tuple[bool, int]:
     """The paper's scale outweighs others, and many seeds outweigh few."""
-    seeds = len(line.headline.estimate.values) if line.cost and line.headline else 0
+    seeds = len(line.ours.estimate.values) if line.ours else 0
     return seeds > 0 and line.profile_name == "paper", seeds
 
 

@@ -42,9 +42,17 @@ class RunReader:
 
     def __init__(self, leaderboard: Leaderboard) -> None:
         self._leaderboard = leaderboard
-        self._varied = _varied_fields(leaderboard)
-        self._entered = _entering_arguments(leaderboard)
         self._results: dict[str, Result | None] = {}
+        fields = [experiment_fields(experiment) for experiment in leaderboard.profile.experiments()]
+        names = dict.fromkeys(name for of in fields for name in of)
+        values = {name: {str(of[name]) for of in fields if name in of} for name in names}
+        # by which ``--only`` can tell the profile's experiments apart, without their seed
+        self._varied = [name for name, found in values.items() if len(found) > 1 and name != "seed"]
+        # what enters each custom model, by ``Experiment.configuration_id``: nothing for the papers', which come last
+        entering = {model.name: ["--challenger", *model.arguments] for model in leaderboard.suite.custom_models}
+        entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.custom_model)
+        entered = [(one, entering.get(entry.custom_model, [])) for entry in entries for one in entry.candidates]
+        self._entered = {experiment.configuration_id: arguments for experiment, arguments in entered}
 
     def of_cell(self, cell: Cell) -> RunsOfCell:
         """The runs of a measured cell."""
@@ -75,26 +83,6 @@ class RunReader:
         words += self._entered.get(experiments[0].configuration_id, [])
         words += ["--seeds", spell_seeds(self._leaderboard.collection.seeds), *(["--only", *only] if only else [])]
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
-
-
-def _entering_arguments(leaderboard: Leaderboard) -> dict[str, list[str]]:
-    """The arguments that enter each custom model, by ``Experiment.configuration_id``; none for the papers' models."""
-    by_name = {model.name: ["--challenger", *model.arguments] for model in leaderboard.suite.custom_models}
-    entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.custom_model)  # the papers' come last
-    return {
-        candidate.configuration_id: by_name.get(entry.custom_model, [])
-        for entry in entries
-        for candidate in entry.candidates
-    }
-
-
-def _varied_fields(leaderboard: Leaderboard) -> list[str]:
-    """The fields that ``--only`` can tell the profile's experiments apart by, without their seed."""
-    values: dict[str, set[str]] = {}
-    for experiment in leaderboard.profile.experiments():
-        for name, value in experiment_fields(experiment).items():
-            values.setdefault(name, set()).add(str(value))
-    return [name for name, found in values.items() if len(found) > 1 and name != "seed"]
 
 
 def _format_run(result: Result, metric: str) -> tuple[str, ...]:

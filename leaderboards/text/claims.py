@@ -93,6 +93,9 @@ def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str
 def format_claim(judged: JudgedClaim) -> dict[str, str]:
     """The texts of a judged claim, in the order of ``HEADINGS``."""
     paper, needed, left_out = judged.shown.paper, judged.seeds_needed, judged.shown.estimate.num_unmatched
+    adjusted = NOTHING if judged.adjusted is None else f"{judged.adjusted:.2g} over {judged.num_tests}"
+    opposite = f", {judged.num_opposite} opposite" if judged.num_opposite else ""
+    hold = f"{judged.num_hold} of {len(judged.effects)}{opposite}"
     return {
         "claim": judged.claim.statement,
         "section": judged.claim.section,
@@ -100,8 +103,8 @@ def format_claim(judged: JudgedClaim) -> dict[str, str]:
         "effect": format_effect(judged),
         "paper": NOTHING if paper is None else format_signed(paper, 1) if abs(paper) >= 1 else f"{paper:+.2g}",
         "p": NOTHING if judged.p is None else f"{judged.p:.2g}",
-        "adjusted": _format_adjusted(judged),
-        "hold": _format_parts(judged),
+        "adjusted": f"primary, {judged.claim.primary}" if judged.claim.primary else adjusted,
+        "hold": NOTHING if judged.shown.estimate.mean is None else hold,
         "n": f"{judged.shown.num_seeds}{f', {left_out} unmatched' if left_out else ''}",
         "seeds": NOTHING if needed is None else str(needed),
     }
@@ -136,22 +139,6 @@ def format_effect(judged: JudgedClaim) -> str:
         return format_signed(estimate.mean, 2) + unit
     decimals = significant_decimals(estimate.interval.half_width)
     return f"{format_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
-
-
-def _format_adjusted(judged: JudgedClaim) -> str:
-    """``0.004 over 28``, the number of the paper's claims, or the date of a primary one."""
-    if judged.claim.primary:
-        return f"primary, {judged.claim.primary}"
-    adjusted, num_tests = judged.adjusted, judged.num_tests
-    return NOTHING if adjusted is None else f"{adjusted:.2g} over {num_tests}"
-
-
-def _format_parts(judged: JudgedClaim) -> str:
-    """``19 of 24, 2 opposite``; a dash where no number is known."""
-    if judged.shown.estimate.mean is None:
-        return NOTHING
-    opposite = f", {judged.num_opposite} opposite" if judged.num_opposite else ""
-    return f"{judged.num_hold} of {len(judged.effects)}{opposite}"
 
 
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:

@@ -1,7 +1,7 @@
 """All suites' leaderboards -> one index: how far each is, its headline beside the paper's, and what it costs."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from leaderboards.boards.budget import Cost
 from leaderboards.survey import IndexLine
@@ -10,10 +10,24 @@ from leaderboards.text.escaping import escape_markdown
 from leaderboards.text.records import render_records
 from suite.cost.costs import write_hours
 
-CSV_COLUMNS = (
-    "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",
-    "status", "hours_spent", "hours_to_go", "runs_of_unknown_cost", "unit", "error",
-)  # fmt: skip
+CSV_COLUMNS: dict[str, Callable[[IndexLine], object]] = {  # what each holds; without runs no numbers but the paper's
+    "suite": lambda line: line.suite.name,
+    "item": lambda line: line.suite.item,
+    "profile": lambda line: line.profile_name,
+    "cells_done": lambda line: line.leaderboard.count("done") if line.leaderboard and line.cost else "",
+    "cells": lambda line: line.leaderboard.num_cells if line.leaderboard and line.cost else "",
+    "headline": lambda line: line.suite.headline.text,
+    "difference": lambda line: line.ours and line.ours.mean,
+    "low": lambda line: line.ours and line.ours.interval and line.ours.interval.low,
+    "high": lambda line: line.ours and line.ours.interval and line.ours.interval.high,
+    "paper_difference": lambda line: line.headline and line.headline.paper,
+    "status": lambda line: line.ours and line.ours.status,
+    "hours_spent": lambda line: line.cost and line.cost.hours_spent,
+    "hours_to_go": lambda line: line.cost and line.cost.hours_to_go,
+    "runs_of_unknown_cost": lambda line: line.cost and line.cost.num_unknown,
+    "unit": lambda line: line.cost and line.cost.unit,
+    "error": lambda line: line.error,
+}
 LEGEND = """\
 Ours and paper are the headline's difference, ours with the 95 % interval over training seeds, or without one their
 number (n). Only the profile `paper` is at the paper's scale: in all others the two are not comparable.
@@ -61,7 +75,8 @@ def render_index(lines: Sequence[IndexLine]) -> str:
 
 
 def render_index_csv(lines: Sequence[IndexLine]) -> str:
-    return render_records(CSV_COLUMNS, map(_record, lines), digits=10)
+    records = ({name: read(line) for name, read in CSV_COLUMNS.items()} for line in lines)
+    return render_records(tuple(CSV_COLUMNS), records, digits=10)
 
 
 def _texts(line: IndexLine) -> list[str]:
@@ -76,7 +91,7 @@ def format_line(line: IndexLine) -> dict[str, str]:
     cell, cost = line.headline, line.cost or line.planned
     return {
         "headline": line.suite.headline.text,
-        "ours": notation.format_difference(cell) if cell and line.cost else notation.NOTHING,
+        "ours": notation.format_difference(line.ours) if line.ours else notation.NOTHING,
         "paper": notation.format_signed(cell.paper, notation.paper_decimals(cell)) if cell else notation.NOTHING,
         "spent": f"{write_hours(line.cost.hours_spent)} {line.cost.unit}" if line.cost else notation.NOTHING,
         "to_go": f"{format_to_go(cost)} {cost.unit}" if cost and format_to_go(cost) else notation.NOTHING,
@@ -98,28 +113,3 @@ def _cells(line: IndexLine) -> str:
     if line.leaderboard is None or line.cost is None:
         return notation.NOTHING
     return f"{line.leaderboard.count('done')}/{line.leaderboard.num_cells}"
-
-
-def _record(line: IndexLine) -> dict[str, object]:
-    """Without runs the numbers are empty, but for the paper's."""
-    cell, leaderboard, cost = line.headline, line.leaderboard, line.cost
-    ours = cell if cost else None
-    interval = ours and ours.interval
-    return {
-        "suite": line.suite.name,
-        "item": line.suite.item,
-        "profile": line.profile_name,
-        "cells_done": leaderboard.count("done") if leaderboard and cost else "",
-        "cells": leaderboard.num_cells if leaderboard and cost else "",
-        "headline": line.suite.headline.text,
-        "difference": ours and ours.mean,
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-        "paper_difference": cell and cell.paper,
-        "status": ours.status if ours else "",
-        "hours_spent": cost and cost.hours_spent,
-        "hours_to_go": cost and cost.hours_to_go,
-        "runs_of_unknown_cost": cost.num_unknown if cost else "",
-        "unit": cost.unit if cost else "",
-        "error": line.error,
-    }

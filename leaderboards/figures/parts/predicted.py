@@ -13,7 +13,6 @@ from leaderboards.significance.rules import FEWEST_SHOWN
 from suite.base.errors import RecordError
 from suite.spec.figures import ClassFigure
 from suite.store.predictions import NOT_COUNTED, Predictions, read_predictions
-from suite.store.run_directory import RunDirectory
 
 Array = NDArray[Any]
 
@@ -45,7 +44,13 @@ def read_pairs(figure: ClassFigure, leaderboard: Leaderboard) -> tuple[dict[str,
     runs = {place: cell.provenance.runs if cell and cell.is_usable else {} for place, cell in cells.items()}
     read = {place: {seed: read_predictions(run) for seed, run in of.items()} for place, of in runs.items()}
     kept = {place: {seed: one for seed, one in of.items() if one} for place, of in read.items()}
-    _check_labels([(runs[place][seed], found) for place, of in kept.items() for seed, found in of.items()])
+    tested = [(runs[place][seed], found.labels) for place, of in kept.items() for seed, found in of.items()]
+    for run, labels in tested:
+        if not np.array_equal(labels, tested[0][1]):
+            raise RecordError(
+                f"{run.predictions_path} is of other test images than {tested[0][0].predictions_path}: their labels "
+                "differ. Move the run that was tested on other images out of the store."
+            )
     num_without, num_alone = sum(len(runs[place]) - len(kept[place]) for place in runs), 0
     pairs = {}
     for title, pair in figure.pairs.items():
@@ -56,15 +61,6 @@ def read_pairs(figure: ClassFigure, leaderboard: Leaderboard) -> tuple[dict[str,
             pairs[title] = found
     left_out = {"without predictions": num_without, "whose seed the other model lacks": num_alone}
     return pairs, [f"Runs {which}, left out: {num}." for which, num in left_out.items() if num]
-
-
-def _check_labels(found: list[tuple[RunDirectory, Predictions]]) -> None:
-    for run, predictions in found:
-        if not np.array_equal(predictions.labels, found[0][1].labels):
-            raise RecordError(
-                f"{run.predictions_path} is of other test images than {found[0][0].predictions_path}: their labels "
-                "differ. Move the run that was tested on other images out of the store."
-            )
 
 
 def _pair(baseline: list[Predictions], better: list[Predictions]) -> PredictedPair | None:
