@@ -18,6 +18,8 @@ def tuning_path(store: Path, suite: str, profile: str) -> Path:
 
 def read_tuning(store: Path, suite: str, profile: str) -> Tuning | None:
     """Read the tuning of a suite's profile; None where nothing was tuned; RecordError where it is unreadable."""
+    if TUNED not in profile:
+        return None
     path = tuning_path(store, suite, profile)
     try:
         return read_model(Tuning, read_file(path))
