@@ -38,7 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(
     r"(?P<mark><!-- parsed only: [^\n]+ -->\n)?^```(?P<kind>sh|console)\n(?P<body>.*?)^```$", re.M | re.S
 )
-ENDS_AT_ONCE = {"--list", "--show", "--check", "--dry-run", "--status", "--cancel"}
+ENDS_AT_ONCE = {"--freeze", "--list", "--show", "--check", "--dry-run", "--status", "--cancel"}
 NO_PROGRAM_OF_OURS = ("source .venv/bin/activate", "sudo apt-get install ")
 
 
