@@ -29,7 +29,7 @@ from launchers.command.tune import Tries, describe_tuning
 from launchers.command.until_decided import train_until
 from launchers.core.console import SafeConsole
 from launchers.core.fork_server import ForkServer
-from launchers.core.locks import at_work
+from launchers.core.locks import hide_work, show_work
 from launchers.core.plan import Job
 from launchers.live.serving import serving
 from launchers.local.display import Display
@@ -54,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parse_options(arguments)
         with serving(options, sys.argv[1:] if arguments is None else arguments, console):
-            return _answer(options, errors) if options.json else _run(options, console).status
+            try:
+                return _answer(options, errors) if options.json else _run(options, console).status
+            finally:
+                hide_work()  # the page stays
     except KeyboardInterrupt:
         errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")
         return Exit.INTERRUPTED
@@ -144,17 +147,17 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
             _check_gpus(gpus, resources.num_ranks)
         commit()  # says here, where somebody looks, if git cannot tell it
         grid.make_store(console)
-    with at_work(options.runs, grid.suite.name, grid.profile_name) if to_do else contextlib.nullcontext():
-        grid.prepare(to_do, console)
-        grid.forget_failures(plan)
-        failed = [(run.job, run.problem) for run in plan if run.problem]
-        suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
-        say = functools.partial(console.print, style="yellow", soft_wrap=True)
-        with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as report:
-            if to_do:
-                sharing = SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
-                with sharing as handed_out, _fork_server(resources) as server:
-                    failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), report, console)
+        show_work(options.runs, grid.suite.name, grid.profile_name)
+    grid.prepare(to_do, console)
+    grid.forget_failures(plan)
+    failed = [(run.job, run.problem) for run in plan if run.problem]
+    suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
+    say = functools.partial(console.print, style="yellow", soft_wrap=True)
+    with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as report:
+        if to_do:
+            sharing = SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
+            with sharing as handed_out, _fork_server(resources) as server:
+                failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), report, console)
     print_failures(console, failed)
     return Outcome(Exit.FAILED if failed else Exit.DONE, is_over=True)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from types import SimpleNamespace
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -87,7 +88,7 @@ def read_sources(source: Path, classes: Sequence[str], images: Path | None) -> I
                     yield from _read_array(path)
         else:
             yield from _read_folders(source, source, classes)
-    except (OSError, ValueError, TypeError, AttributeError, EOFError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, RecursionError, BadZipFile) as error:
         raise DataError(f"{source} cannot be read as a test set: {describe(error)}") from error
 
 
@@ -133,6 +134,8 @@ def _read_real(source: Path, images: Path | None) -> TestSet:
         raise DataError(f"{source} has labels alone: name the folder of ImageNet's validation images with --images")
     answers = json.loads(source.read_bytes())
     found = {int(match[1]): path for path in images.rglob("*") if (match := _NUMBER_OF_IMAGE.match(path.name))}
+    if any(type(one) is not int or one < 0 for right in answers for one in right):
+        raise DataError(f"{source} has answers that are none, expected a list of classes for each image")
     if not isinstance(answers, list) or sorted(found) != list(range(1, len(answers) + 1)):
         raise DataError(f"{images} has {len(found)} validation images, expected the {len(answers)} of {source}")
     paths = [found[number] for number in sorted(found)]
@@ -165,7 +168,8 @@ class Tested:
         """Test the network on the only rank; on a part of the classes it answers by the best of these."""
         low, high = test_set.labels.min(), test_set.labels.max()
         if low < 0 or (self.classes and high >= len(self.classes)):
-            raise DataError(f"the test set has classes {low} to {high}, expected 0 to {len(self.classes) - 1}")
+            known = f" to {len(self.classes) - 1}" if self.classes else " or more"
+            raise DataError(f"the test set has classes {low} to {high}, expected 0{known}")
         absent = set(range(len(self.classes))).difference(test_set.among) if test_set.among else ()
         places = torch.tensor(sorted(absent), dtype=torch.int64, device=ranks.device)
         labels = test_set.labels

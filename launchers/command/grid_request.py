@@ -84,11 +84,7 @@ class GridRequest:
         check_installed(options.track)
         _check_store(options.runs)
         rows = find_rows(suite, profile) if options.only else None
-        seeds = options.seeds
-        if options.until is not None:  # and the grid only looks: at as many as were begun
-            begun = [seed for one in profile.experiments() for seed in find_runs(options.runs, one)]
-            seeds = range(max([len(seeds) - 1, *begun]) + 1)
-        experiments = select(profile.experiments(seeds), options.only, rows)
+        experiments = select(profile.experiments(begun_seeds(options, profile)), options.only, rows)
         teachers = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
         if teachers and not options.starts_nothing and options.teacher_weights is None:
             raise missing_weights(", ".join(map(str, teachers)))
@@ -148,6 +144,14 @@ class GridRequest:
                 others = " ".join(f"dataset={other}" for other in names if other != name)
                 hint = f" `--only {others}` trains the others." if others else ""
                 raise DataError(f"{error}{hint}") from error
+
+
+def begun_seeds(options: GridOptions, profile: Profile) -> range:
+    """The seeds of a grid; with ``--seeds until``, whose trainings have fixed numbers, as many as were begun so far."""
+    if options.until is None:
+        return options.seeds
+    begun = (seed for experiment in profile.experiments() for seed in find_runs(options.runs, experiment))
+    return range(max([len(options.seeds) - 1, *begun]) + 1)
 
 
 def untuned(suite: Suite, options: GridOptions) -> list[Experiment]:

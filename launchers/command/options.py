@@ -92,7 +92,7 @@ class GridOptions:
             f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more":
                 waits and self.max_seeds < FIRST_LOOK,
             "--freeze writes down all of a profile: it takes no --only": freezes and self.only,
-            "--freeze writes a plan, once: it takes no --dry-run, --show, --status or --cancel":
+            "--freeze writes a plan, once: it takes no --dry-run, --show, --list, --check, --status or --cancel":
                 freezes and (only_looks or self.status or self.cancel),
             "--looks goes with --freeze and a fixed number of --seeds": looks and (not freezes or waits),
             f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, the last of them {num_seeds}":

@@ -31,7 +31,7 @@ def train_until(options: GridOptions, train: Callable[[GridOptions], int], conso
     if cell is not None and (last := max(cell.estimate.values, default=0)) >= num_seeds:
         raise SpecError(
             f"--seeds until: the store has runs of seed {last}; expected seeds from 0 to {num_seeds - 1}. "
-            f"Name another --runs, or train all by --seeds {last + 1} and let --max-seeds be as many"
+            f"Name another --runs, or train all by --seeds {last + 1}, then call this again with --max-seeds {last + 1}"
         )
     while True:
         status = train(replace(options, seeds=range(num_seeds), until=None))

@@ -6,20 +6,22 @@ shows that it is at work, also before its first run begins and between two.
 
 import contextlib
 import fcntl
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 from suite.base.errors import SpecError
-from suite.base.files import open_to_append
 from suite.store.run_store import experiments_folder
 
 _CURE = "Expected locks that hold, by which runs are claimed: on a local disk, NFS 4, or Lustre mounted with `flock`"
 _TRY = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
 _OF_ONE_NODE = {"nolock", "localflock", "local_lock=all", "local_lock=flock"}  # of NFS, and of Lustre
 _MOUNTS = Path("/proc/self/mounts")
+_SIGNS: list[int] = []  # open files by whose locks this process shows that it is at work
+_NUM_PROBES, _PROBE_S = 4, 0.01
 
 
 def check_locks(folder: Path) -> None:
@@ -51,26 +53,31 @@ def lock_of_one_node(folder: Path) -> str:
     return "FUSE" if kind.startswith("fuse.") else " ".join(sorted(_OF_ONE_NODE & set(options.split(","))))
 
 
-@contextlib.contextmanager
-def at_work(store: Path, suite: str, profile: str) -> Iterator[None]:
-    """Show that a grid trains here; the kernel forgets it when the process dies."""
-    path = _sign_of_work(store, suite, profile)
-    with contextlib.ExitStack() as held:
-        with contextlib.suppress(OSError):  # a full disk is told by what needs it
-            fcntl.flock(held.enter_context(open_to_append(path)), fcntl.LOCK_SH)
-        yield
+def show_work(store: Path, suite: str, profile: str) -> None:
+    """Show that a grid trains here, until ``hide_work`` or the end of this process."""
+    with contextlib.suppress(OSError):  # a full disk is told by what needs it
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC  # NFS shares a lock with who reads, too
+        _SIGNS.append(os.open(_sign_of_work(store, suite, profile), flags, 0o666))
+        fcntl.flock(_SIGNS[-1], fcntl.LOCK_SH)
+
+
+def hide_work() -> None:
+    while _SIGNS:
+        os.close(_SIGNS.pop())
 
 
 def is_at_work(store: Path, suite: str, profile: str) -> bool:
-    """Whether a grid of this suite's profile trains in a store."""
-    try:
-        with _sign_of_work(store, suite, profile).open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    """Whether a grid of this suite's profile trains in a store, as far as its files may be opened."""
+    for _ in range(_NUM_PROBES):  # another look holds the lock for an instant
+        try:
+            with _sign_of_work(store, suite, profile).open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            time.sleep(_PROBE_S)
+        except OSError:
+            return False
+    return True
 
 
 def _sign_of_work(store: Path, suite: str, profile: str) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launchers.command.grid_request import GridRequest
+from launchers.command.grid_request import GridRequest, begun_seeds
 from launchers.command.options import make_resources
 from launchers.core.plan import Job, make_jobs
 from launchers.core.run_names import describe
@@ -94,8 +94,10 @@ def jobs_of(grid: GridRequest) -> list[Job]:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         return on_slurm.jobs_of(grid)
-    resources = make_resources(options, grid.profile, options.ranks_per_node or 1, 1)
-    return make_jobs(grid.experiments, options.runs, resources)
+    experiments = grid.experiments
+    if options.until is not None:  # of which more begin while the page is open
+        experiments = grid.profile.experiments(begun_seeds(options, grid.profile))
+    return make_jobs(experiments, options.runs, make_resources(options, grid.profile, options.ranks_per_node or 1, 1))
 
 
 def _share(status: JobStatus) -> float:

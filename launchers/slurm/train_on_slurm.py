@@ -184,9 +184,10 @@ def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobSta
 
 
 def _goes_on(grid: GridRequest, found: Sequence[JobStatus]) -> bool:
-    """Whether runs are in the hands of SLURM, or of a grid at work here."""
-    is_here = is_at_work(grid.options.runs, grid.suite.name, grid.profile_name)
-    return is_here or any(status.goes_on for status in found)
+    """Whether runs are in the hands of SLURM or of another process; to who only looks, also of a grid at work here."""
+    if grid.options.status and is_at_work(grid.options.runs, grid.suite.name, grid.profile_name):
+        return True
+    return any(status.goes_on for status in found)
 
 
 def _place_of(trouble: str) -> str:

@@ -70,10 +70,10 @@ def check_records(store: Path, oldest_form: int = 1) -> list[CheckedPart]:
         if not found["result"][-1]:
             result = run.read_result()
             assert result is not None
-            if (first := by_weights.setdefault(result.weights_sha256 or run.id, run.id)) != run.id:
-                found["identity"].append(f"{run.id}: its weights are those of {first}")
             for part, find in _FINDERS.items():
                 check(part, run.id, find, run, result)
+            if (first := by_weights.setdefault(result.weights_sha256 or run.id, run.id)) != run.id:
+                found["identity"][-1] = found["identity"][-1] or f"{run.id}: its weights are those of {first}"
     return [CheckedPart(part=part, num_checked=len(of), problems=tuple(filter(None, of))) for part, of in found.items()]
 
 

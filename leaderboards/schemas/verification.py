@@ -20,7 +20,7 @@ class CheckedPart(Frozen):
 
 class Recomputed(Frozen):
     run: str
-    code: str = Field(description="the commit by which it was trained again; 'today': this checkout's code")
+    code: str = Field(description="the commit by which it was trained again; 'today': this checkout's code; or empty")
     device: tuple[str, str] = Field(description="in the records, and here")
     torch: tuple[str, str] = Field(description="in the records, and here")
     top1_percent: tuple[float, float | None] = Field(description="in the records, and here; null: not trained")

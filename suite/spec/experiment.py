@@ -207,7 +207,7 @@ def with_ancestors(experiments: Iterable[Experiment]) -> list[Experiment]:
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:
     """List what ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
     fields = experiment.model_dump(exclude={"recipe", "model_options", "model_source", "kind_options", "parents"})
-    return {**fields, "recipe": experiment.recipe.name.partition(", tuned")[0]}  # as it was called before
+    return {**fields, "recipe": experiment.recipe.name.partition(", tuned")[0]}  # by the name that its suite gives it
 
 
 def flat_fields(experiment: Experiment, of_parents: str) -> dict[str, Any]:

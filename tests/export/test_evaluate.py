@@ -116,6 +116,17 @@ def test_a_part_of_the_severities_and_a_folder_without_any_are_refused(run, tmp_
     assert "expected a label an image in 5 equal parts" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("answers", ["[[-5]]", "[[1.5]]", '[["a"]]', "[3]", "[" * 100_000])
+def test_answers_that_are_none_are_refused_in_a_line(run, tmp_path, capsys, answers):
+    run, *_ = run
+    draw_images(tmp_path, ["images"], count=1)
+    (tmp_path / "images/0.png").rename(tmp_path / "images/ILSVRC2012_val_00000001.png")
+    (tmp_path / "real.json").write_text(answers)
+    words = ["--source", str(tmp_path / "real.json"), "--images", str(tmp_path / "images"), "--runs", str(tmp_path)]
+    assert main([run.id, *words]) == 1
+    assert "real.json" in capsys.readouterr().err
+
+
 def test_weights_that_are_not_there_are_named(tmp_path, capsys):
     words = ["--weights", str(tmp_path / "x.safetensors"), "--source", "s", "--runs", str(tmp_path)]
     assert main(["timm:resnet18", *words]) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from launchers import grid
-from launchers.core.locks import at_work
+from launchers.core.locks import is_at_work, show_work
 from launchers.grid import main
 from leaderboards.schemas.answers import ANSWERS, Checked, Plan, Shown, Status, SuiteList
 from suite.base.exit_codes import Exit
@@ -88,8 +88,10 @@ def test_status_says_where_each_run_stands_and_what_it_drew(ask, finish, tmp_pat
 
 def test_a_grid_between_two_runs_is_not_over(ask, tmp_path):
     (tmp_path / "experiments").mkdir()
-    with at_work(tmp_path, "sample_efficiency", "smoke"), at_work(tmp_path, "sample_efficiency", "smoke"):
-        assert not ask(Status, *GRID, "--status")[0].is_over
+    for _ in range(2):
+        show_work(tmp_path, "sample_efficiency", "smoke")
+    assert is_at_work(tmp_path, "sample_efficiency", "smoke")
+    assert not ask(Status, *GRID, "--status")[0].is_over  # and it ends as a grid does
     assert ask(Status, *GRID, "--status")[0].is_over
 
 

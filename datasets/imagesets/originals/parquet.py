@@ -29,7 +29,9 @@ def _list(path: Path, file: Any, parquet: Any) -> Listed:
     leaves = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
     column = f"{image}.bytes" if f"{image}.bytes" in leaves else image
     kinds = [str(schema.field(name).type) for name in (image, label)]
-    if column not in leaves or "binary" not in kinds[0] or "int" not in kinds[1] or "string" in kinds[1]:
+    of_label, types = schema.field(label).type, import_pyarrow().types
+    of_label = of_label.value_type if types.is_dictionary(of_label) else of_label
+    if column not in leaves or "binary" not in kinds[0] or not types.is_integer(of_label):
         raise DataError(
             f"{path} has {image} of type {kinds[0]} and {label} of type {kinds[1]}, expected the bytes of encoded "
             "images (binary, or struct<bytes: binary, path: string>) and whole numbers. Convert it to class folders."

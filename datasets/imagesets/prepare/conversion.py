@@ -49,7 +49,7 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
         inputs: dict[str, Any] = {  # all that the half-made files depend on
             "source": original.source,
             "samples": _fingerprints(original),
-            "classes": len(original.classes),
+            "classes": [*original.classes],
             "max_side": settings.max_side,
             "quality": settings.quality,
             "samples_per_shard": settings.samples_per_shard,
@@ -97,9 +97,10 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
     }
     if manifest.fingerprints == inputs["samples"]:
         del options["--source"]  # it was moved, or is named in another way
-    if manifest.classes != original.classes:
-        options["classes"] = (list_some(manifest.classes), list_some(original.classes))
     differing = [f"{option} {found}" for option, (found, wanted) in options.items() if found != wanted]
+    pairs = zip(manifest.classes, original.classes, strict=False)
+    if renamed := [f"{old} (now {new})" for old, new in pairs if old != new]:
+        differing.append(f"classes {list_some(renamed)}")
     if any(manifest.fingerprints.get(key, digest) != digest for key, digest in inputs["samples"].items()):
         differing.append("the images in --source have changed since" + _list_newer(original, target))
     if differing and (not is_source or manifest.source == original.source):

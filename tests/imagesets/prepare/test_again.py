@@ -60,16 +60,16 @@ def test_another_order_of_the_classes_is_another_set(run: Run, photos: list[byte
     source.mkdir()
     for split in ("train", "val"):
         with tarfile.open(source / f"{split}-0.tar", "w") as tar:
-            for number, data in enumerate(photos[:4]):
-                for ending, content in (("jpg", data), ("cls", b"%d" % (number % 2))):
+            for number, data in enumerate(photos[:7]):
+                for ending, content in (("jpg", data), ("cls", b"%d" % number)):
                     member = tarfile.TarInfo(f"{number}.{ending}")
                     member.size = len(content)
                     tar.addfile(member, io.BytesIO(content))
-    (source / "classnames.txt").write_text("cat\ndog\n")
+    (source / "classnames.txt").write_text("\n".join("abcdefg"))
     first = run(source=source)
     assert run(source=source).was_there
-    (source / "classnames.txt").write_text("dog\ncat\n")
-    with pytest.raises(DataError, match=rf"classes cat, dog\). Delete {first.folder} and"):
+    (source / "classnames.txt").write_text("\n".join("abcdegf"))
+    with pytest.raises(DataError, match=rf"classes f \(now g\), g \(now f\)\). Delete {first.folder} and"):
         run(source=source)
 
 

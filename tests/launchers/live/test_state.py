@@ -8,13 +8,16 @@ import pytest
 from rich.console import Console
 
 from launchers.command.address import Address
+from launchers.command.grid_request import GridRequest
 from launchers.command.options import GridOptions
 from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.serving import serving
-from launchers.live.state import KILLED, StateReader
+from launchers.live.state import KILLED, StateReader, jobs_of
 from launchers.slurm.grid_status import read_status
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
+from suite.papers import get_suite
+from suite.store.run_directory import RunDirectory
 from tests.launchers.live.conftest import WORDS, begin, grid_of
 
 
@@ -71,6 +74,17 @@ def test_the_state_is_that_of_status_with_loss_accuracy_rate_and_time_to_go(tmp_
     left_s = 45 * grid.experiments[0].recipe.batch_size / 64
     assert [text for text, _ in first["cells"]][3:7] == ["15 of 60", "2.2500", "31.50", "64"]
     assert first["cells"][7][1] == left_s
+
+
+def test_seeds_that_begin_while_the_page_is_open_are_shown(tmp_path):
+    suite = get_suite("sample_efficiency")
+    grid = GridRequest.of(GridOptions(suite=suite.name, until=0.5, seeds=range(5), runs=tmp_path))
+    shown = []
+    for seed in (None, 6):
+        for one in suite.profile("laptop").experiments([seed])[:1] if seed else ():
+            RunDirectory.of(tmp_path, one).create(one)
+        shown.append(max(job.experiment.seed for job in jobs_of(grid)))
+    assert shown == [4, 6]
 
 
 def test_a_finished_run_is_not_read_again_until_its_result_changes(tmp_path, finish, monkeypatch):

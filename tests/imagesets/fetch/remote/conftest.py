@@ -30,7 +30,7 @@ class FaultyServer(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files, self.faults, self.asked = {}, [], Counter()
-        self.etag = '"1"'
+        self.etag, self.absent = '"1"', 404
 
     @property
     def url(self):
@@ -52,7 +52,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self, fault, is_head=False):
         data = self.server.files.get(unquote(urlsplit(self.path).path))
         if data is None or fault == "503":
-            self.send_response(404 if data is None else 503)
+            self.send_response(self.server.absent if data is None else 503)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

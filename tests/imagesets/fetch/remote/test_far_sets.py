@@ -172,6 +172,16 @@ def test_shards_on_a_web_server_are_read_by_a_pattern_through_faults(server, sam
     assert_same(all_images(far), all_images(prepare_here(tmp_path, files)))
 
 
+def test_a_server_that_refuses_what_is_absent_has_its_shards_read(server, samples, tmp_path, capsys):
+    """So do object stores, to whoever may not list: no manifest of ours, and no file of names, is no error."""
+    server.absent = 403
+    server.files = {f"/set/{name}": data for name, data in make_files("tar", samples).items()}
+    words = ["--dataset", "photos", "--in-place", "--out", str(tmp_path), "--source"]
+    assert prepare([*words, f"{server.url}/set/set-{{train-{{0000..0001}},validation-0000}}.tar"]) == 0
+    assert prepare([*words, f"{server.url}/set/set-{{train-{{0000..0002}},validation-0000}}.tar"]) == 1
+    assert "403" in capsys.readouterr().err
+
+
 def test_a_shard_that_is_not_there_is_named(server, samples, tmp_path, capsys):
     server.files = {f"/set/{name}": data for name, data in make_files("tar", samples).items()}
     pattern = f"{server.url}/set/{{set-train-{{0000..0002}},set-validation-0000}}.tar"
