@@ -46,9 +46,8 @@ def check_entry(folder: Path) -> CheckedPart:
     try:
         entry = read_entry(folder)
         own = _make_board(entry, folder)
-        others = (other / RECORDS for other in list_entries(folder.resolve().parent) if other.name != entry.name)
-        same = [path.parent.name for path in others if path.is_file() and sha256_of(path) == entry.records_sha256]
-        problems += [f"its records are those of {name}" for name in same]
+        same = find_entries(folder.resolve().parent, entry.records_sha256)
+        problems += [f"its records are those of {name}" for name in same if name != entry.name]
         if not own.count("done") + own.count("partial"):
             problems.append(f"its records hold no finished run of {entry.suite} in {entry.profile}")
     except RecordError as error:
@@ -70,6 +69,12 @@ def _make_board(entry: EntryFile, folder: Path) -> Leaderboard:
 def list_entries(folder: Path) -> list[Path]:
     """The folders of all entries, sorted by name."""
     return sorted(path.parent for path in folder.glob(f"*/{FILE}"))
+
+
+def find_entries(folder: Path, records_sha256: str) -> list[str]:
+    """The names of the entries in a folder that have these records."""
+    paths = (entry / RECORDS for entry in list_entries(folder))
+    return [path.parent.name for path in paths if path.is_file() and sha256_of(path) == records_sha256]
 
 
 def with_entries(leaderboard: Leaderboard, folder: Path = ENTRIES) -> Leaderboard:

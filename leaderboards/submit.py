@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.entries import FILE, RECORDS
+from leaderboards.entries import FILE, RECORDS, find_entries
 from leaderboards.packed_records import pack_records
 from leaderboards.schemas.entry import EntryFile
 from leaderboards.verify import verify
@@ -23,7 +23,7 @@ from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
-from suite.base.files import sha256_of, write_atomically
+from suite.base.files import write_atomically
 from suite.base.reading import describe
 from suite.papers import get_suite
 
@@ -53,8 +53,7 @@ def submit(args: argparse.Namespace, console: Console) -> Path:
     folder: Path = args.out / args.name
     if folder.exists():
         raise SpecError(f"{folder} is there already: choose another --name, or delete it")
-    same = [path.parent.name for path in args.out.glob(f"*/{RECORDS}") if sha256_of(path) == digest]
-    if same:
+    if same := find_entries(args.out, digest):
         raise RecordError(f"these records are entered already, as {same[0]}")
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", dir=args.out) as temporary:

@@ -22,7 +22,7 @@ from suite.spec.model_options import read_options
 from suite.spec.tuning import Tuning
 from suite.store.custom_models import FOLDER as CUSTOM_MODELS
 from suite.store.frozen_plan import FOLDER as PLANS
-from suite.store.frozen_plan import plan_path, read_plan_file, read_plans
+from suite.store.frozen_plan import plan_path, read_plan_file
 from suite.store.predictions import FIRST_WITH_PREDICTIONS, NOT_COUNTED, read_predictions
 from suite.store.results import Result, why_void
 from suite.store.run_directory import RunDirectory
@@ -51,6 +51,7 @@ _NAME_OF_MODEL = re.compile(r"\w[\w.-]*", re.ASCII)  # which is part of a folder
 def check_records(store: Path, oldest_form: int = 1) -> list[CheckedPart]:
     """Check all runs, plans and custom models of a store that packed records were unpacked to; results of forms before
     the oldest that is taken are a problem."""
+    plans: set[str] = set()  # digests of those that can be read
     by_weights: dict[str, str] = {}  # the first run that has them
     found: dict[str, list[str]] = {part: [] for part in PARTS}  # all that was checked, "" where it is as it should be
 
@@ -64,7 +65,7 @@ def check_records(store: Path, oldest_form: int = 1) -> list[CheckedPart]:
 
     for part, folder in _FOLDERS.items():
         for path in sorted((store / folder).glob("*.json")):
-            check(part, path.name, _find_other_form, path)
+            check(part, path.name, _find_other_form, path, plans)
     for run in list_runs(store):
         check("result", run.id, _find_no_result, run, oldest_form)
         if not found["result"][-1]:
@@ -72,6 +73,7 @@ def check_records(store: Path, oldest_form: int = 1) -> list[CheckedPart]:
             assert result is not None
             for part, find in _FINDERS.items():
                 check(part, run.id, find, run, result)
+            check("plan", run.id, _find_missing_plan, result, plans)
             if (first := by_weights.setdefault(result.weights_sha256 or run.id, run.id)) != run.id:
                 found["identity"][-1] = found["identity"][-1] or f"{run.id}: its weights are those of {first}"
     return [CheckedPart(part=part, num_checked=len(of), problems=tuple(filter(None, of))) for part, of in found.items()]
@@ -84,9 +86,11 @@ def _find_no_result(run: RunDirectory, oldest_form: int) -> str:
     return older if result.format_version < oldest_form else ""
 
 
-def _find_other_form(path: Path) -> str:
+def _find_other_form(path: Path, plans: set[str]) -> str:
+    """Read a file of a whole store; the digest of a plan is added to those of the others."""
     if path.parent.name == PLANS:
         plan = read_plan_file(path)
+        plans.add(plan.sha256)
         is_named = path == plan_path(path.parents[1], plan.suite, plan.profile)
         return "" if is_named else f"it is the plan of {plan.suite} in {plan.profile}"
     read_model(Tuning if path.parent.name == TUNINGS else CustomModel, read_file(path))
@@ -187,11 +191,10 @@ def load_maps(run: RunDirectory) -> dict[str, NDArray[Any]]:
         raise RecordError(f"maps.safetensors cannot be read: {describe(error)}") from error
 
 
-def _find_missing_plan(run: RunDirectory, result: Result) -> str | None:
+def _find_missing_plan(result: Result, plans: set[str]) -> str | None:
     if not (named := result.plan_sha256):
         return None
-    is_there = read_plans(run.path.parents[2], {named})
-    return "" if is_there else f"plan_sha256 is {named[:16]}..., which is no plan of the records"
+    return "" if named in plans else f"plan_sha256 is {named[:16]}..., which is no plan of the records"
 
 
 _FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a run that has nothing of the part
@@ -202,5 +205,4 @@ _FINDERS: dict[str, Callable[[RunDirectory, Result], str | None]] = {  # None: a
     "log": _find_other_log,
     "predictions": _find_other_predictions,
     "maps": _find_other_maps,
-    "plan": _find_missing_plan,
 }
